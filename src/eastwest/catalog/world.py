@@ -1,0 +1,71 @@
+"""A world: one consistent choice of a value for each uncertain constant. One idea: models read worlds, never ranges.
+
+The nominal world takes the central values. A drawn world takes each uncertain constant from a triangular
+distribution over its range with the mode at the central value: no value outside what the sources say, the central
+one likeliest. The same seed gives the same worlds, whatever is read from them and in whatever order.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eastwest.catalog.load import Catalog, Fact, catalog
+from eastwest.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The values of all facts in one world; remembers which were read, so that a report can list them."""
+
+    catalog: Catalog
+    drawn: dict[tuple[str, str, str], float] = field(default_factory=dict, repr=False)
+    _used: dict[tuple[str, str, str], Fact] = field(default_factory=dict, repr=False)
+
+    def number(self, kind: str, id: str, attribute: str) -> float:
+        """Return a number. Raises UserError if the entry or the attribute is unknown or is text."""
+        key = (kind, id, attribute)
+        fact = self._used.get(key)
+        if fact is None:
+            fact = self._used[key] = self.catalog.fact(kind, id, attribute)
+        value = self.drawn.get(key, fact.value)
+        if isinstance(value, str):
+            raise UserError(f"{kind} '{id}': {attribute} is '{value}', not a number")
+        return value
+
+    def text(self, kind: str, id: str, attribute: str) -> str:
+        """Return a text fact, such as the GPU of a server."""
+        fact = self.catalog.fact(kind, id, attribute)
+        self._used[fact.key] = fact
+        return str(fact.value)
+
+    def has(self, kind: str, id: str, attribute: str) -> bool:
+        """Whether the fact is known in this world."""
+        return self.catalog.has(kind, id, attribute)
+
+    def used(self) -> list[Fact]:
+        """Return the facts that were read from this world so far, sorted."""
+        return [self._used[key] for key in sorted(self._used)]
+
+
+def nominal(facts: Catalog | None = None) -> World:
+    """Return the world of central values."""
+    return World(facts or catalog())
+
+
+def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> list[World]:
+    """Draw ``count`` worlds; the same seed gives the same worlds to the bit."""
+    facts = facts or catalog()
+    uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]
+    low, high, mode = (np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value"))
+    values = np.random.default_rng(seed).triangular(low, mode, high, size=(count, len(uncertain)))
+    keys = [fact.key for fact in uncertain]
+    return [World(facts, dict(zip(keys, row.tolist(), strict=True))) for row in values]
+
+
+@functools.cache
+def shared_nominal() -> World:
+    """Return one nominal world of the package's own catalog, for callers that do not track use."""
+    return nominal()
