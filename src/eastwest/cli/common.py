@@ -1,0 +1,100 @@
+"""What every verb shares: options, output and the exit code of an error. Data goes to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+
+import typer
+
+from eastwest.errors import EastwestError, InternalError
+
+if TYPE_CHECKING:
+    from eastwest.table import Table
+
+P = ParamSpec("P")
+
+ClusterFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The cluster file (write one with [bold]eastwest init[/bold]).")
+]
+Format = Annotated[
+    str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
+
+EXIT_VERDICT = 1
+EXIT_INTERRUPTED = 130
+
+
+def command(function: Callable[P, int | None]) -> Callable[P, None]:
+    """Wrap a verb: a UserError becomes one message and exit code 2, an interrupt 130, a closed pipe silence.
+
+    The verb returns its exit code (None or 0 for success, 1 for a negative verdict).
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = function(*args, **kwargs) or 0
+            sys.stdout.flush()
+        except InternalError as error:
+            _say(
+                f"eastwest: internal error: {error}\nPlease report this with the command and the cluster file."
+            )
+            code = error.exit_code
+        except EastwestError as error:
+            _say(f"eastwest: {error}")
+            code = error.exit_code
+        except KeyboardInterrupt:
+            _say("eastwest: interrupted")
+            code = EXIT_INTERRUPTED
+        except BrokenPipeError:
+            # The reader went away (| head): that is its right; point stdout elsewhere so that exit stays silent.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        raise SystemExit(code)
+
+    return run
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(message + "\n")
+
+
+def chosen_format(form: str, json: bool) -> str:
+    """Return the output format, or raise UserError for an unknown one."""
+    from eastwest.errors import unknown_name
+    from eastwest.table import FORMATS
+
+    if json:
+        return "json"
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS)
+    return form
+
+
+def console(stderr: bool = False) -> Any:
+    """Return a rich console: colour only on a terminal, wide enough for a table when piped."""
+    from rich.console import Console
+
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
+
+
+def emit(tables: Sequence[Table], form: str) -> None:
+    """Print tables on stdout in the wanted format."""
+    if form != "table":
+        from eastwest.table import write_text
+
+        sys.stdout.write(write_text(tables, form))
+        return
+    out = console()
+    for table in tables:
+        out.print(table.to_rich())
+        for note in table.notes:
+            out.print(note, markup=False)
