@@ -96,8 +96,7 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(c.label)}</th>" for c in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.shown()
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.shown()
         )
         notes = "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
         caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""

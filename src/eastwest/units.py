@@ -108,9 +108,7 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 def format_size(size_bytes: float) -> str:
     """Write bytes with a binary prefix: ``8 GiB``."""
-    return _scaled(
-        size_bytes, [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1, "B")], 4
-    )
+    return _scaled(size_bytes, [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1, "B")], 4)
 
 
 def format_bits_rate(rate_Bps: float) -> str:
@@ -127,9 +125,7 @@ def format_time(time_s: float) -> str:
     """Write seconds with the prefix that reads best: ``1.21 us``, ``3.4 ms``, ``12 s``, ``2.5 h``."""
     if time_s == 0.0:
         return "0 s"
-    return _scaled(
-        time_s, [(86400.0, "d"), (3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], 3
-    )
+    return _scaled(time_s, [(86400.0, "d"), (3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], 3)
 
 
 def format_money(amount_USD: float) -> str:

@@ -70,9 +70,7 @@ class Catalog:
         found = self.facts.get((kind, id, attribute))
         if found is None:
             self.require(kind, id)
-            raise UserError(
-                f"the catalog has no {attribute} for {kind} '{id}'", hint="set it under overrides:"
-            )
+            raise UserError(f"the catalog has no {attribute} for {kind} '{id}'", hint="set it under overrides:")
         return found
 
     def has(self, kind: str, id: str, attribute: str) -> bool:

@@ -59,9 +59,7 @@ def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> list[World]
     """Draw ``count`` worlds; the same seed gives the same worlds to the bit."""
     facts = facts or catalog()
     uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]
-    low, high, mode = (
-        np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value")
-    )
+    low, high, mode = (np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value"))
     values = np.random.default_rng(seed).triangular(low, mode, high, size=(count, len(uncertain)))
     keys = [fact.key for fact in uncertain]
     return [World(facts, dict(zip(keys, row.tolist(), strict=True))) for row in values]

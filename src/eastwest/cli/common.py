@@ -21,9 +21,7 @@ P = ParamSpec("P")
 ClusterFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="The cluster file (write one with [bold]eastwest init[/bold]).")
 ]
-Format = Annotated[
-    str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")
-]
+Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
 
@@ -43,9 +41,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             code = function(*args, **kwargs) or 0
             sys.stdout.flush()
         except InternalError as error:
-            _say(
-                f"eastwest: internal error: {error}\nPlease report this with the command and the cluster file."
-            )
+            _say(f"eastwest: internal error: {error}\nPlease report this with the command and the cluster file.")
             code = error.exit_code
         except EastwestError as error:
             _say(f"eastwest: {error}")

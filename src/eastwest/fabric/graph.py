@@ -92,9 +92,7 @@ class Fabric:
         if self.links and (ends.min() < 0 or ends.max() >= self.nodes):
             raise InternalError("fabric: a link ends at no node")
         if np.any(self.link_source == self.link_target):
-            raise InternalError(
-                f"fabric: link {int(np.argmax(self.link_source == self.link_target))} is a loop"
-            )
+            raise InternalError(f"fabric: link {int(np.argmax(self.link_source == self.link_target))} is a loop")
         # Property: every rate is positive and finite, every latency is not negative and finite.
         if not np.all((self.link_rate_Bps > 0) & np.isfinite(self.link_rate_Bps)):
             raise InternalError("fabric: a link has no positive finite rate")

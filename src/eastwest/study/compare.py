@@ -32,9 +32,7 @@ class Option:
     latency_s: float  # 8 B one way
     busbw_Bps: float  # all-reduce of the job's gradients
     step_s: float
-    parts: tuple[
-        tuple[str, float], ...
-    ]  # where the step goes: ("compute", s), ("exposed data parallel", s), …
+    parts: tuple[tuple[str, float], ...]  # where the step goes: ("compute", s), ("exposed data parallel", s), …
     idle_share: float  # of the GPUs' time, 0 … 1
     cpu_cores: float  # a server
     memory_Bps: float  # host memory traffic a server

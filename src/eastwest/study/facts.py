@@ -25,7 +25,5 @@ def facts_table(facts: Iterable[Fact]) -> Table:
         Column("checked", "source checked", right=False),
         Column("note", "note", right=False),
     )
-    rows = tuple(
-        (f.kind, f.id, f.attribute, f.value, _range(f), f.unit, f.source, f.checked, f.note) for f in facts
-    )
+    rows = tuple((f.kind, f.id, f.attribute, f.value, _range(f), f.unit, f.source, f.checked, f.note) for f in facts)
     return Table("", columns, rows)

@@ -79,8 +79,7 @@ class Path:
         packets = max(1, math.ceil(size_bytes / self.packet_bytes))
         first = min(size_bytes, self.packet_bytes)
         rest = [
-            (packets - 1) * s.packet_s + (size_bytes - first) * s.byte_s if s.pipelined else 0.0
-            for s in self.stages
+            (packets - 1) * s.packet_s + (size_bytes - first) * s.byte_s if s.pipelined else 0.0 for s in self.stages
         ]
         slowest = max(range(len(rest)), key=rest.__getitem__) if rest else 0
         out = []

@@ -18,9 +18,7 @@ from pydantic import BaseModel
 
 from eastwest.registry import Registry
 
-Links = NDArray[
-    np.int32
-]  # shape (cables, 2): index of the lower end in its tier, of the upper end in its tier
+Links = NDArray[np.int32]  # shape (cables, 2): index of the lower end in its tier, of the upper end in its tier
 
 
 @dataclass(frozen=True, slots=True)
