@@ -1,0 +1,64 @@
+"""Collectives by formula. One idea: an algorithm is what it loads on each resource a byte, and how many steps it waits.
+
+A family of algorithms, one file each, registered here by NCCL's name. An algorithm is a module with
+
+- ``OPERATIONS``: what it can do; ``PROTOCOLS``: how;
+- ``refusal(operation, comm) -> str``: why it cannot run on this communicator, empty if it can;
+- ``cost(operation, protocol, comm, know) -> Cost``: its latency and its algorithm bandwidth.
+
+To add one: write ``x.py`` with those and add a line to ``ALGORITHMS``. What NCCL would choose is
+:mod:`eastwest.collective.nccl_tuner`; what it will take is :mod:`eastwest.collective.estimate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eastwest.collective.communicator import Communicator
+from eastwest.collective.knowledge import Knowledge
+from eastwest.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time = ``latency_s`` + bytes / ``rate_Bps`` (algorithm bandwidth); ``limit`` names what bounds the rate.
+
+    ``tree_like`` marks pipelines whose rate at medium sizes NCCL corrects by a table.
+    """
+
+    latency_s: float
+    rate_Bps: float
+    limit: str
+    tree_like: bool = False
+
+
+class Algorithm(Protocol):
+    """What an algorithm's module offers."""
+
+    OPERATIONS: tuple[str, ...]
+    PROTOCOLS: tuple[str, ...]
+
+    def refusal(self, operation: str, comm: Communicator) -> str:
+        """Return why the algorithm cannot run here, or an empty string."""
+        ...
+
+    def cost(self, operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
+        """Return latency and algorithm bandwidth."""
+        ...
+
+
+ALGORITHMS: Registry[Algorithm] = Registry(
+    "algorithm",
+    {
+        "ring": "eastwest.collective.ring",
+        "tree": "eastwest.collective.tree",
+        "nvls": "eastwest.collective.nvls",
+        "nvls_tree": "eastwest.collective.nvls_tree",
+        "collnet_direct": "eastwest.collective.collnet",
+        "collnet_chain": "eastwest.collective.collnet_chain",
+        "pat": "eastwest.collective.pat",
+        "hierarchical": "eastwest.collective.hierarchical",
+        "pairwise": "eastwest.collective.pairwise",
+    },
+)

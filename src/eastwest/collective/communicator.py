@@ -1,0 +1,76 @@
+"""Who talks: the ranks of one collective and what they may use. One idea: a collective sees rates, never technologies.
+
+A *node* here is what NCCL calls one: the GPUs that share an NVLink domain (a server, or a whole rack of GB200).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from eastwest.errors import UserError
+
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "sendrecv")
+PROTOCOLS = ("ll", "ll128", "simple")
+
+
+@dataclass(frozen=True, slots=True)
+class Communicator:
+    """The ranks of a collective, and the rates that it has for itself.
+
+    ``ranks`` GPUs in ``nodes`` NVLink domains; ``link_Bps`` the NVLink (or PCIe) line rate of one GPU, one way;
+    ``node_Bps`` the payload rate, one way, that all NICs of one node give this collective; ``nics`` how many they
+    are; ``network_latency_s`` the one-way time of a small message between two nodes beyond the host's own work.
+    """
+
+    ranks: int
+    nodes: int
+    generation: str  # of the GPU: volta, ampere, hopper, blackwell
+    cpu: str  # vendor: intel, amd, arm
+    link_Bps: float
+    links: int  # NVLinks of one GPU, 0 for PCIe only
+    node_Bps: float
+    nics: int
+    network_latency_s: float
+    switched: bool = True  # every GPU reaches every other of its node at the full rate (NVSwitch)
+    in_switch: bool = False  # NVSwitch reduces and multicasts (NVLS)
+    sharp: bool = False  # the network's switches reduce (SHARP)
+    rings: int = 0  # disjoint rings of single links, for GPUs wired without NVSwitch
+
+    def __post_init__(self) -> None:
+        if not (self.ranks >= 1 and 1 <= self.nodes <= self.ranks):
+            raise UserError(
+                f"a collective needs at least one rank a node, not {self.ranks} ranks on {self.nodes} nodes"
+            )
+        if not (
+            0 < self.link_Bps < math.inf and 0 < self.node_Bps < math.inf and 0 <= self.network_latency_s < math.inf
+        ):
+            raise UserError("a collective needs positive finite rates")
+
+    @property
+    def per_node(self) -> float:
+        """Ranks a node, on average."""
+        return self.ranks / self.nodes
+
+    @property
+    def local(self) -> int:
+        """Ranks of the fullest node."""
+        return -(-self.ranks // self.nodes)
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """Return busbw over algbw, as nccl-tests defines it (doc/PERFORMANCE.md)."""
+    if ranks <= 1:
+        return 1.0
+    if operation == "all_reduce":
+        return 2.0 * (ranks - 1) / ranks
+    if operation in ("all_gather", "reduce_scatter", "all_to_all"):
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+def steps(operation: str, ranks: int) -> int:
+    """Return the steps of a ring: 2(n-1) for all-reduce, n-1 for the two halves, n for the others (as NCCL counts)."""
+    if operation == "all_reduce":
+        return 2 * (ranks - 1)
+    return ranks - 1 if operation in ("all_gather", "reduce_scatter", "all_to_all") else ranks

@@ -1,0 +1,108 @@
+"""What a collective takes. One idea: NCCL's tuner chooses, our formulas (held against measurements) tell the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eastwest.catalog.world import World
+from eastwest.collective import ALGORITHMS, Cost
+from eastwest.collective.communicator import OPERATIONS, PROTOCOLS, Communicator, bus_factor
+from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.nccl_tuner import Tuner, offered, tree_correction
+from eastwest.errors import UserError, unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One collective at one size: its time, what was chosen and why, what limits it."""
+
+    operation: str
+    size_bytes: int
+    ranks: int
+    time_s: float
+    algorithm: str
+    protocol: str
+    limit: str
+    reason: str
+
+    @property
+    def algbw_Bps(self) -> float:
+        """Bytes over time."""
+        return self.size_bytes / self.time_s if self.time_s else 0.0
+
+    @property
+    def busbw_Bps(self) -> float:
+        """Bytes over time, times nccl-tests' factor."""
+        return self.algbw_Bps * bus_factor(self.operation, self.ranks)
+
+
+class Estimator:
+    """Estimates in one world; costs of a communicator are worked out once and reused for all sizes."""
+
+    def __init__(self, world: World) -> None:
+        self.know = Knowledge(world)
+        self.tuner = Tuner(world)
+        self._costs: dict[tuple[str, str, str, Communicator], Cost] = {}
+
+    def cost(self, operation: str, algorithm: str, protocol: str, comm: Communicator) -> Cost:
+        """Return latency and rate of one way to do it. Raises UserError if it cannot be done so."""
+        key = (operation, algorithm, protocol, comm)
+        if key not in self._costs:
+            module = ALGORITHMS[algorithm]
+            if operation not in module.OPERATIONS or protocol not in module.PROTOCOLS:
+                raise UserError(f"{algorithm} does not do {operation} with {protocol}",
+                                hint=f"it does {', '.join(module.OPERATIONS)} with {', '.join(module.PROTOCOLS)}")  # fmt: skip
+            why_not = module.refusal(operation, comm)
+            if why_not:
+                raise UserError(f"{algorithm} cannot run here: {why_not}")
+            self._costs[key] = module.cost(operation, protocol, comm, self.know)
+        return self._costs[key]
+
+    def choose(
+        self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
+    ) -> tuple[str, str, str]:
+        """Return algorithm, protocol and reason: as NCCL's tuner chooses, or within what the caller fixed."""
+        pairs = [pair for pair in offered(operation, comm) if algorithm in ("", pair[0]) and protocol in ("", pair[1])]
+        if not pairs:
+            return self._fixed(operation, comm, algorithm, protocol)
+        times = sorted((self.tuner.time_s(operation, a, p, size_bytes, comm), a, p) for a, p in pairs)
+        best = times[0]
+        if len(times) == 1:
+            return best[1], best[2], "the only way"
+        reason = f"NCCL expects {best[0] * 1e6:.4g} us, {times[1][0] * 1e6:.4g} us with {times[1][1]}/{times[1][2]}"
+        return best[1], best[2], reason
+
+    def _fixed(self, operation: str, comm: Communicator, algorithm: str, protocol: str) -> tuple[str, str, str]:
+        """Return a way that NCCL does not weigh: point to point, or what the caller insists on."""
+        name = algorithm or "pairwise"
+        module = ALGORITHMS[name]
+        chosen = protocol or module.PROTOCOLS[-1]
+        self.cost(operation, name, chosen, comm)  # refuses with the reason
+        return name, chosen, "as asked" if algorithm else "the only way"
+
+    def time_s(self, operation: str, algorithm: str, protocol: str, size_bytes: float, comm: Communicator) -> float:
+        """Return the time of one way to do it at one size."""
+        cost = self.cost(operation, algorithm, protocol, comm)
+        rate = cost.rate_Bps
+        if cost.tree_like:
+            rate *= tree_correction(self.know.world, protocol, size_bytes)
+        return cost.latency_s + size_bytes / rate
+
+    def estimate(
+        self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
+    ) -> Estimate:
+        """Estimate one collective.
+
+        ``size_bytes`` follows nccl-tests: all-gather's output, reduce-scatter's input, else a rank's buffer.
+        Raises UserError for unknown names and for ways that cannot run on this communicator.
+        """
+        if operation not in OPERATIONS:
+            raise unknown_name("collective", operation, OPERATIONS)
+        if protocol and protocol not in PROTOCOLS:
+            raise unknown_name("protocol", protocol, PROTOCOLS)
+        if comm.ranks == 1:
+            return Estimate(operation, int(size_bytes), 1, self.know.of("launch_s"), "none", "none", "launch", "alone")
+        name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)
+        time = self.time_s(operation, name, chosen, size_bytes, comm)
+        limit = self.cost(operation, name, chosen, comm).limit
+        return Estimate(operation, int(size_bytes), comm.ranks, time, name, chosen, limit, reason)

@@ -1,0 +1,255 @@
+"""NCCL's own cost model, as its tuner has it. One idea: to know what NCCL *chooses*, compute what NCCL *believes*.
+
+The formulas and tables are those of NCCL 2.30.7 (``src/graph/tuning.cc``, ``src/tuning``); ``docs/models.md`` lists
+them. They are not our prediction of the time: that is :mod:`eastwest.collective.estimate`. NCCL believes in
+latency plus bytes over bandwidth; so do we, but with constants held against measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from eastwest.catalog.world import World
+from eastwest.collective.communicator import Communicator, steps
+
+ALGORITHMS = ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain", "pat")
+_SIMPLE_ONLY = ("nvls", "nvls_tree", "collnet_direct", "collnet_chain", "pat")
+_OFFERED = {
+    "all_reduce": ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain"),
+    "all_gather": ("ring", "nvls", "collnet_direct", "pat"),
+    "reduce_scatter": ("ring", "nvls", "collnet_direct", "pat"),
+    "broadcast": ("ring",),
+    "reduce": ("ring",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What NCCL's graph search finds: channels and the speed of one, inside a node and between nodes."""
+
+    channels: int
+    intra_Bps: float
+    inter_Bps: float
+
+
+def _speeds(world: World, generation: str, where: str) -> list[float]:
+    return [float(x) * 1e9 for x in world.text("nccl", generation, f"search_{where}_GBps").split()]
+
+
+def _fill(total_Bps: float, speeds: list[float], good_share: float) -> tuple[int, float]:
+    """Return channels of the fastest speed that uses a good share of the links, else of the one that uses most."""
+    filled = [(int(total_Bps / s + 1e-9), s) for s in speeds if s <= total_Bps]
+    good = [f for f in filled if f[0] * f[1] >= good_share * total_Bps]
+    return good[0] if good else max(filled, key=lambda f: f[0] * f[1], default=(1, total_Bps))
+
+
+def search(comm: Communicator, world: World) -> Graph:
+    """Return NCCL's rings on a symmetric node: as many channels of one speed as the links carry.
+
+    A simplification of ``src/graph/search.cc`` for nodes whose GPUs are all alike: the speed that uses most of the
+    links wins, the fastest first; fast channels are split in two.
+    """
+    gen = comm.generation
+    nvlink = comm.links * world.number("nccl", gen, "nvlink_link_Bps")
+    inside = nvlink if comm.links else min(comm.link_Bps, world.number("nccl", "pcie", "gen3_x16_Bps") * 4)
+    if comm.nodes == 1:
+        if comm.rings:
+            return Graph(comm.rings, inside / max(1, comm.links), inside / max(1, comm.links))
+        count, speed = _fill(inside, _speeds(world, gen, "intra"), world.number("nccl", "search", "good_share"))
+    else:
+        # Rings leave a node through its NICs, one channel a NIC; a GPU's NVLinks carry all but one hop of the node.
+        per_nic = comm.node_Bps / max(1, comm.nics)
+        room = inside * comm.local / max(1, comm.local - 1) / max(1, comm.nics)
+        fitting = [s for s in _speeds(world, gen, "inter") if s <= min(per_nic * 1.02, room)]
+        count, speed = max(1, comm.nics), fitting[0] if fitting else min(per_nic, room)
+    if speed >= world.number("nccl", gen, "split_above_Bps"):
+        count, speed = 2 * count, speed / 2
+    return Graph(count, speed, speed)
+
+
+def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
+    """Return the (algorithm, protocol) pairs that NCCL weighs for this operation on this communicator."""
+    pairs: list[tuple[str, str]] = []
+    for algorithm in _OFFERED.get(operation, ()):
+        if algorithm == "nvls" and not (comm.in_switch and (comm.nodes == 1 or comm.sharp) and comm.local > 1):
+            continue
+        if algorithm == "nvls_tree" and not (comm.in_switch and comm.nodes > 1 and comm.local > 1):
+            continue
+        if algorithm.startswith("collnet") and not (comm.sharp and comm.nodes > 1):
+            continue
+        if algorithm == "pat" and not (comm.nodes > 1 and comm.local == 1):
+            continue
+        protocols = ("simple",) if algorithm in _SIMPLE_ONLY else ("ll", "ll128", "simple")
+        pairs.extend((algorithm, protocol) for protocol in protocols)
+    return tuple(pairs)
+
+
+class Tuner:
+    """NCCL's tables for one world; ``time_s`` is its belief of one collective's time."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._models: dict[tuple[str, str, str, Communicator, Graph], tuple[float, float]] = {}
+        self._graphs: dict[Communicator, Graph] = {}
+
+    def graph(self, comm: Communicator) -> Graph:
+        """Return the search's result, remembered."""
+        if comm not in self._graphs:
+            self._graphs[comm] = search(comm, self._world)
+        return self._graphs[comm]
+
+    def model(
+        self, operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph | None = None
+    ) -> tuple[float, float]:
+        """Return (latency in s, algorithm bandwidth in B/s) as ``ncclTopoTuneModel`` fills them."""
+        graph = graph or self.graph(comm)
+        key = (operation, algorithm, protocol, comm, graph)
+        if key not in self._models:
+            rate = bandwidth_Bps(operation, algorithm, protocol, comm, graph, self._world)
+            self._models[key] = (latency_s(operation, algorithm, protocol, comm, self._world), rate)
+        return self._models[key]
+
+    def time_s(
+        self,
+        operation: str,
+        algorithm: str,
+        protocol: str,
+        size_bytes: float,
+        comm: Communicator,
+        graph: Graph | None = None,
+    ) -> float:
+        """Return NCCL's time for one collective, infinite where it would not use the pair (``ncclTopoGetAlgoTime``)."""
+        graph = graph or self.graph(comm)
+        latency, rate = self.model(operation, algorithm, protocol, comm, graph)
+        if rate <= 0.0:
+            return math.inf
+        if algorithm == "tree":
+            rate *= tree_correction(self._world, protocol, size_bytes)
+        ring_plateau = algorithm == "ring" and protocol == "simple" and operation == "all_reduce" and comm.nodes > 1
+        floor = self._world.number("nccl", "ring", "plateau_bytes_per_channel_rank")
+        if ring_plateau and size_bytes / (graph.channels * comm.ranks) >= floor:
+            name = "plateau_factor_volta" if comm.generation == "volta" else "plateau_factor"
+            latency *= self._world.number("nccl", "ring", name)
+        return latency + size_bytes / rate
+
+
+def tree_correction(world: World, protocol: str, size_bytes: float) -> float:
+    """Return NCCL's correction of the tree's bandwidth at this size (``treeCorrectionFactor``)."""
+    table = world.text("nccl", "tree_correction", protocol).split()
+    index = math.floor(math.log2(size_bytes / 64)) if size_bytes >= 64 else -1
+    return float(table[index]) if 0 <= index < len(table) else 1.0
+
+
+def _column(nodes: int) -> str:
+    return "1n" if nodes == 1 else "2n" if nodes == 2 else "4n"
+
+
+def bandwidth_Bps(
+    operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph, world: World
+) -> float:
+    """Return the algorithm bandwidth that NCCL credits to a pair."""
+
+    def table(name: str) -> float:
+        return world.number("nccl", comm.generation, f"{name}_{_column(comm.nodes)}_Bps")
+
+    def share(name: str) -> float:
+        return world.number("nccl", "share", name)
+
+    collnet = algorithm.startswith("collnet")
+    n, channels = comm.ranks, graph.channels
+    bus = channels * (graph.intra_Bps if comm.nodes <= 2 or collnet else graph.inter_Bps)
+    if algorithm in ("nvls", "nvls_tree"):
+        bus = _nvls_bus_Bps(operation, algorithm, comm, graph, world)
+    elif algorithm == "ring" and protocol == "ll":
+        bus = min(_ll_max_Bps(comm, world), bus * share("ring_ll_share"))
+    elif algorithm == "ring" and protocol == "ll128":
+        bus = min(bus * share("ring_ll128_share"), channels * table("ring_ll128_channel"))
+    elif algorithm == "tree":
+        bus = min(bus * share("tree_share"), channels * table("tree_channel"))
+        if protocol == "ll":
+            bus = min(bus / share("tree_ll_divisor"), _ll_max_Bps(comm, world))
+        elif protocol == "ll128":
+            factor = share("tree_ll128_share_1n" if comm.nodes == 1 else "tree_ll128_share")
+            bus = min(bus * factor, channels * table("tree_ll128_channel"))
+    elif algorithm == "pat":
+        bus *= share("pat_share")
+    elif algorithm == "collnet_direct":
+        bus = _collnet_direct_bus_Bps(operation, comm, graph, share("collnet_direct_share"))
+    halves = operation in ("all_gather", "reduce_scatter")
+    if algorithm != "ring" and halves:
+        return bus
+    ringlike = algorithm in ("ring", "nvls", "nvls_tree")
+    return bus * (n / max(1, steps(operation, n)) if ringlike else 0.5)
+
+
+def _ll_max_Bps(comm: Communicator, world: World) -> float:
+    if comm.nodes == 1:
+        return world.number("nccl", comm.generation, "ll_max_1n_Bps")
+    return world.number("nccl", comm.cpu, f"ll_max_{_column(comm.nodes)}_Bps")
+
+
+def _nvls_bus_Bps(operation: str, algorithm: str, comm: Communicator, graph: Graph, world: World) -> float:
+    # NVLS has a channel a head, the GPUs of a node up to a limit, each with its part of the links.
+    efficiency = world.number("nccl", comm.generation, "nvls_efficiency")
+    heads = max(2, min(comm.local, round(world.number("nccl", "nvls", "max_heads"))))
+    links_Bps = comm.links * world.number("nccl", comm.generation, "nvlink_link_Bps")
+    room = links_Bps / heads if comm.nodes == 1 else max(graph.intra_Bps, links_Bps / heads)
+    speed = next((s for s in _speeds(world, comm.generation, "intra") if s <= room), room)
+    graph = Graph(heads, speed, graph.inter_Bps * graph.channels / heads)
+    intra = graph.intra_Bps * efficiency * (heads - 1) / heads
+    intra *= 2.0 if operation == "all_reduce" else (comm.local - 1) / comm.local
+    if comm.nodes == 1:
+        return graph.channels * intra
+    inter = graph.inter_Bps if comm.nodes == 2 or algorithm == "nvls" else graph.inter_Bps / 2
+    bus = graph.channels * min(intra, inter)
+    if algorithm == "nvls_tree":
+        bus = min(
+            bus, graph.channels * world.number("nccl", comm.generation, f"nvls_tree_channel_{_column(comm.nodes)}_Bps")
+        )
+    return bus
+
+
+def _collnet_direct_bus_Bps(operation: str, comm: Communicator, graph: Graph, share: float) -> float:
+    if operation != "all_reduce":
+        return comm.per_node * min(graph.intra_Bps, graph.inter_Bps * 0.9)
+    factor = comm.per_node / graph.channels
+    factor -= (factor - 1) / 2
+    bus = graph.channels * graph.intra_Bps / factor
+    return bus * (share if comm.generation in ("hopper", "blackwell") else 1.0)
+
+
+def latency_s(operation: str, algorithm: str, protocol: str, comm: Communicator, world: World) -> float:
+    """Return the latency that NCCL credits to a pair: its base plus steps inside and between nodes."""
+    inside = "nvlink" if comm.links else "pci"
+    base = world.number("nccl", "base", f"{algorithm}_{protocol}_s")
+    intra = world.number("nccl", inside, f"{algorithm}_{protocol}_s")
+    alone = comm.local == 1 and algorithm in ("ring", "tree")
+    inter = world.number("nccl", "net", f"{'tree' if alone else algorithm}_{protocol}_s")
+    log_nodes = math.floor(math.log2(comm.nodes))
+    if algorithm == "ring":
+        return base + _ring_steps_s(operation, protocol, comm, intra, inter, world)
+    if algorithm == "tree":
+        return base + 2 * ((comm.ranks // comm.nodes - 1) * intra + log_nodes * inter)
+    if algorithm == "collnet_direct":
+        local = comm.ranks // comm.nodes - 1
+        return base + 2 * (min(1, local) * intra + local * world.number("nccl", "collnet", "arity_s")) + inter
+    if algorithm == "collnet_chain":
+        return base + 2 * (comm.ranks // comm.nodes - 1) * intra + inter
+    if algorithm == "nvls":
+        return intra + (inter if comm.nodes > 1 else 0.0)
+    if algorithm == "nvls_tree":
+        return base + intra + 2 * log_nodes * inter
+    logs = log_nodes * inter / world.number("nccl", "pat", "log_divisor")
+    return base + logs + comm.ranks * world.number("nccl", "pat", "per_rank_s")
+
+
+def _ring_steps_s(operation: str, protocol: str, comm: Communicator, intra: float, inter: float, world: World) -> float:
+    total = steps(operation, comm.ranks)
+    if operation in ("broadcast", "reduce"):
+        return inter if comm.nodes > 1 else intra  # all channels share one order: a pipeline, its latency paid once
+    overhead = 0.0
+    if comm.nodes > 1:
+        overhead = world.number("nccl", comm.cpu, "post_overhead_s") * (3.0 if protocol == "simple" else 1.0)
+    between = 0 if comm.nodes == 1 else 2 * (comm.nodes - 1) if operation == "all_reduce" else comm.nodes - 1
+    return (total - between) * max(intra, overhead) + between * inter

@@ -1,0 +1,64 @@
+"""Ring: every rank passes a chunk to its neighbour, 2(n-1) times for an all-reduce.
+
+    gpu0 -> gpu1 -> … -> gpu7 ==NIC==> gpu0' -> … -> gpu7' ==NIC==> gpu0
+
+Each link carries 2(n-1)/n of the buffer, which no algorithm without in-network reduction undercuts (Patarasuk and
+Yuan 2009). Inside a node, one GPU of each channel leaves through its NIC instead of NVLink, so with ``local`` GPUs
+a node the NVLinks carry (local-1)/local of what the NICs carry. The price is the latency of every step.
+"""
+
+from __future__ import annotations
+
+from eastwest.collective import Cost
+from eastwest.collective.communicator import PROTOCOLS as _ALL
+from eastwest.collective.communicator import Communicator, bus_factor, steps
+from eastwest.collective.knowledge import Knowledge
+
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+PROTOCOLS = _ALL
+
+
+def refusal(operation: str, comm: Communicator) -> str:
+    """A ring runs anywhere."""
+    return ""
+
+
+def bus_limits(comm: Communicator, know: Knowledge) -> list[tuple[float, str]]:
+    """Return the bus bandwidth that each resource allows a ring, the least first."""
+    limits = []
+    if comm.local > 1:
+        inside = know.inside_Bps(comm)
+        if comm.nodes > 1:
+            inside *= comm.local / (comm.local - 1)
+        elif comm.ranks > 2 or comm.switched:
+            # The first reduction and the last copy of a ring overlap nothing: a part of one step in n-1.
+            inside *= 1.0 - know.of("ring_tail", comm.generation) / max(1, comm.ranks - 1)
+        limits.append((inside, "NVLink" if comm.links else "PCIe"))
+    if comm.nodes > 1:
+        limits.append((know.between_Bps(comm), "NICs"))
+    return sorted(limits)
+
+
+def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
+    """Return a ring's cost: the slowest link a byte, and all steps' latency (broadcast pays its pipeline once)."""
+    bus, limit = bus_limits(comm, know)[0]
+    bus *= know.protocol_share(protocol)
+    if protocol == "ll" and bus > know.ll_max_Bps(comm):
+        bus, limit = know.ll_max_Bps(comm), "LL flags"
+    return Cost(
+        know.base_s("ring", protocol) + steps_s(operation, protocol, comm, know),
+        bus / bus_factor(operation, comm.ranks),
+        limit,
+    )
+
+
+def steps_s(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> float:
+    """Return the latency of the steps: those inside nodes and those between."""
+    inside = know.inside_step_s("ring", protocol, comm)
+    between = know.between_step_s("ring", protocol, comm)
+    if operation in ("broadcast", "reduce"):
+        # A pipeline: the farthest rank is n-1 hops away.
+        return (comm.ranks - comm.nodes) * inside + (comm.nodes - 1) * between
+    rounds = 2 if operation == "all_reduce" else 1
+    crossing = 0 if comm.nodes == 1 else rounds * (comm.nodes - 1)
+    return (steps(operation, comm.ranks) - crossing) * inside + crossing * between

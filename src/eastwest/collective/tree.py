@@ -1,0 +1,55 @@
+"""Double binary tree: two trees, each for half of the buffer; who is a leaf in one is inside the other.
+
+        node1                 node2          inside a node the GPUs form a chain:
+        /   \\                 /   \\           gpu0 - gpu1 - … - gpu7
+    node0   node2   and   node3   node1 …     up with the partial sums, down with the result
+
+Latency grows with the logarithm of the nodes (Sanders, Speck and Träff 2009), which wins small and medium sizes.
+A node inside receives two halves from its children and one from its parent, besides a half as a leaf: twice the
+buffer through its NICs from three nodes on, once with two; a GPU's NVLinks carry it up and down.
+"""
+
+from __future__ import annotations
+
+import math
+
+from eastwest.collective import Cost
+from eastwest.collective.communicator import PROTOCOLS as _ALL
+from eastwest.collective.communicator import Communicator
+from eastwest.collective.knowledge import Knowledge
+
+OPERATIONS = ("all_reduce",)
+PROTOCOLS = _ALL
+
+
+def refusal(operation: str, comm: Communicator) -> str:
+    """A tree runs anywhere."""
+    return ""
+
+
+def between_Bps(comm: Communicator, know: Knowledge) -> float:
+    """Return the algorithm bandwidth that the NICs allow a double tree."""
+    if comm.nodes == 2:
+        return know.between_Bps(comm) * know.of("tree_network_share_2n")
+    return know.between_Bps(comm) / 2 * know.of("tree_network_share")
+
+
+def levels(nodes: int) -> int:
+    """Return the depth of a balanced tree over the nodes."""
+    return math.ceil(math.log2(nodes)) if nodes > 1 else 0
+
+
+def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
+    """Return a tree's cost: up and down."""
+    limits = []
+    if comm.local > 1:
+        limits.append((know.inside_Bps(comm) / 2, "NVLink" if comm.links else "PCIe"))
+    if comm.nodes > 1:
+        limits.append((between_Bps(comm, know), "NICs"))
+    rate, limit = min(limits)
+    rate *= know.protocol_share(protocol)
+    if protocol == "ll" and rate > know.ll_max_Bps(comm) / 2:
+        rate, limit = know.ll_max_Bps(comm) / 2, "LL flags"
+    way = (comm.local - 1) * know.inside_step_s("tree", protocol, comm)
+    way += levels(comm.nodes) * know.between_step_s("tree", protocol, comm)
+    return Cost(know.base_s("tree", protocol) + 2 * way, rate, limit, tree_like=True)
