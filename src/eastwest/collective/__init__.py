@@ -22,14 +22,17 @@ from eastwest.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time = ``latency_s`` + bytes / ``rate_Bps`` (algorithm bandwidth); ``limit`` names what bounds the rate.
+    """Time = ``latency_s`` + bytes / ``rate_Bps`` + ``ramp_s`` x bytes / (bytes + half), as ``estimate`` adds them.
 
-    ``tree_like`` marks pipelines whose rate at medium sizes NCCL corrects by a table.
+    ``rate_Bps`` is the algorithm bandwidth and ``limit`` names what bounds it; ``ramp_s`` is what a pipeline of
+    growing chunks loses at the most (it fills and drains once for each of its steps); ``tree_like`` marks pipelines
+    whose rate at medium sizes NCCL corrects by a table.
     """
 
     latency_s: float
     rate_Bps: float
     limit: str
+    ramp_s: float = 0.0
     tree_like: bool = False
 
 

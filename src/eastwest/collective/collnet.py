@@ -34,5 +34,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     rate, limit = limits(operation, comm, know, rounds * (comm.local - 1) / comm.local)
     local = min(1, comm.local - 1) * know.inside_step_s("collnet_direct", "simple", comm)
     local += (comm.local - 1) * know.world.number("nccl", "collnet", "arity_s")
-    latency = know.base_s("collnet_direct", "simple") + rounds * local
+    latency = know.base_s("collnet_direct", "simple", comm) + rounds * local
     return Cost(latency + know.between_step_s("collnet_direct", "simple", comm), rate, limit)

@@ -15,5 +15,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     """Return the cost: along the chain and back, and through the switches once."""
     rate, limit = collnet.limits(operation, comm, know, 2.0)
     chain = 2 * (comm.local - 1) * know.inside_step_s("collnet_chain", "simple", comm)
-    latency = know.base_s("collnet_chain", "simple") + chain
+    latency = know.base_s("collnet_chain", "simple", comm) + chain
     return Cost(latency + know.between_step_s("collnet_chain", "simple", comm), rate, limit)

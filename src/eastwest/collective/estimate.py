@@ -86,7 +86,8 @@ class Estimator:
         rate = cost.rate_Bps
         if cost.tree_like:
             rate *= tree_correction(self.know.world, protocol, size_bytes)
-        return cost.latency_s + size_bytes / rate
+        half = self.know.of("ramp_half_bytes")
+        return cost.latency_s + size_bytes / rate + cost.ramp_s * size_bytes / (size_bytes + half)
 
     def estimate(
         self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
@@ -101,7 +102,7 @@ class Estimator:
         if protocol and protocol not in PROTOCOLS:
             raise unknown_name("protocol", protocol, PROTOCOLS)
         if comm.ranks == 1:
-            return Estimate(operation, int(size_bytes), 1, self.know.of("launch_s"), "none", "none", "launch", "alone")
+            return Estimate(operation, int(size_bytes), 1, self.know.launch_s(comm), "none", "none", "launch", "alone")
         name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)
         time = self.time_s(operation, name, chosen, size_bytes, comm)
         limit = self.cost(operation, name, chosen, comm).limit

@@ -41,5 +41,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     costs = [(share, ring.cost(name, protocol, who, know)) for name, share, who in phases(operation, comm)]
     seconds_a_byte = [share / c.rate_Bps for share, c in costs]
     limit = costs[seconds_a_byte.index(max(seconds_a_byte))][1].limit
-    latency = sum(c.latency_s for _, c in costs) - (len(costs) - 1) * know.of("launch_s")
-    return Cost(latency, 1.0 / sum(seconds_a_byte), limit)
+    latency = sum(c.latency_s for _, c in costs) - (len(costs) - 1) * know.launch_s(comm)
+    return Cost(latency, 1.0 / sum(seconds_a_byte), limit, sum(c.ramp_s for _, c in costs))

@@ -1,4 +1,4 @@
-"""The constants of one world that the collectives reason with, looked up once. One idea: formulas read well, facts load fast."""
+"""What the collectives know of one world. One idea: each constant is looked up once, so that formulas stay short."""
 
 from __future__ import annotations
 
@@ -33,9 +33,13 @@ class Knowledge:
             return self._number("nccl", comm.generation, "ll_max_1n_Bps")
         return self._number("nccl", comm.cpu, f"ll_max_{'2n' if comm.nodes == 2 else '4n'}_Bps")
 
-    def base_s(self, algorithm: str, protocol: str) -> float:
+    def launch_s(self, comm: Communicator) -> float:
+        """Return what every collective takes before it begins: a kernel launch on this generation's servers."""
+        return self.of("launch_s", comm.generation)
+
+    def base_s(self, algorithm: str, protocol: str, comm: Communicator) -> float:
         """Return launch plus NCCL's base latency of a pair."""
-        return self.of("launch_s") + self._number("nccl", "base", f"{algorithm}_{protocol}_s")
+        return self.launch_s(comm) + self._number("nccl", "base", f"{algorithm}_{protocol}_s")
 
     def inside_step_s(self, algorithm: str, protocol: str, comm: Communicator) -> float:
         """Return the time of a step inside a node; Simple's was fitted for each GPU generation."""

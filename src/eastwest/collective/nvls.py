@@ -33,8 +33,13 @@ def inside_Bps(operation: str, comm: Communicator, know: Knowledge) -> float:
 
 
 def inside_s(comm: Communicator, know: Knowledge) -> float:
-    """Return the latency inside one NVLink domain: it grows with the parts that the buffer is cut into."""
-    return know.of("launch_s") + know.inside_step_s("nvls", "simple", comm) + comm.local * know.of("nvls_rank_s")
+    """Return the latency inside one NVLink domain, launch included."""
+    return know.of("nvls_launch_share") * know.launch_s(comm) + know.inside_step_s("nvls", "simple", comm)
+
+
+def ramp_s(comm: Communicator, know: Knowledge) -> float:
+    """Return what its pipeline loses at the most: it fills once for each part that the buffer is cut into."""
+    return comm.local * know.of("nvls_ramp_rank_s")
 
 
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
@@ -45,4 +50,4 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         outside = know.between_Bps(comm) * know.of("sharp_share")
         if outside < rate:
             rate, limit = outside, "NICs"
-    return Cost(latency, rate, limit)
+    return Cost(latency, rate, limit, ramp_s(comm, know))

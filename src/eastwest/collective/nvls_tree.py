@@ -25,4 +25,4 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     inside = nvls.inside_Bps(operation, comm, know) * know.of("nvls_tree_share")
     rate, limit = min((inside, "NVSwitch"), (tree.between_Bps(comm, know), "NICs"))
     between = 2 * tree.levels(comm.nodes) * know.between_step_s("nvls_tree", "simple", comm)
-    return Cost(nvls.inside_s(comm, know) + between, rate, limit)
+    return Cost(nvls.inside_s(comm, know) + between, rate, limit, nvls.ramp_s(comm, know))

@@ -27,7 +27,7 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
 
 def _neighbour(comm: Communicator, know: Knowledge) -> Cost:
     # Between nodes one pair uses one NIC, inside one GPU's links.
-    latency = know.of("launch_s")
+    latency = know.launch_s(comm)
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
         one_nic = know.between_Bps(comm) / max(1, comm.nics)
@@ -43,7 +43,7 @@ def _everyone(comm: Communicator, know: Knowledge) -> Cost:
     if comm.nodes > 1:
         per_byte.append(((n - comm.local) / n * comm.local / know.between_Bps(comm), "NICs"))
     slowest, limit = max(per_byte)
-    latency = know.of("launch_s") + (comm.local - 1) * know.of("pairwise_message_s")
+    latency = know.launch_s(comm) + (comm.local - 1) * know.of("pairwise_message_s")
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
         latency += (comm.nodes - 1) * know.of("pairwise_message_s")

@@ -24,5 +24,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     number = know.world.number
     bus = know.between_Bps(comm) * number("nccl", "share", "pat_share")
     rounds = tree.levels(comm.nodes) * know.between_step_s("pat", "simple", comm) / number("nccl", "pat", "log_divisor")
-    latency = know.base_s("pat", "simple") + rounds + comm.ranks * number("nccl", "pat", "per_rank_s")
+    latency = know.base_s("pat", "simple", comm) + rounds + comm.ranks * number("nccl", "pat", "per_rank_s")
     return Cost(latency, bus / bus_factor(operation, comm.ranks), "NICs")

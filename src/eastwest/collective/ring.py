@@ -46,9 +46,10 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     if protocol == "ll" and bus > know.ll_max_Bps(comm):
         bus, limit = know.ll_max_Bps(comm), "LL flags"
     return Cost(
-        know.base_s("ring", protocol) + steps_s(operation, protocol, comm, know),
+        know.base_s("ring", protocol, comm) + steps_s(operation, protocol, comm, know),
         bus / bus_factor(operation, comm.ranks),
         limit,
+        steps(operation, comm.ranks) * know.of("ring_ramp_step_s", comm.generation) if protocol == "simple" else 0.0,
     )
 
 

@@ -52,4 +52,4 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         rate, limit = know.ll_max_Bps(comm) / 2, "LL flags"
     way = (comm.local - 1) * know.inside_step_s("tree", protocol, comm)
     way += levels(comm.nodes) * know.between_step_s("tree", protocol, comm)
-    return Cost(know.base_s("tree", protocol) + 2 * way, rate, limit, tree_like=True)
+    return Cost(know.base_s("tree", protocol, comm) + 2 * way, rate, limit, tree_like=True)
