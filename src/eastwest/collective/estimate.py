@@ -50,8 +50,8 @@ class Estimator:
         if key not in self._costs:
             module = ALGORITHMS[algorithm]
             if operation not in module.OPERATIONS or protocol not in module.PROTOCOLS:
-                raise UserError(f"{algorithm} does not do {operation} with {protocol}",
-                                hint=f"it does {', '.join(module.OPERATIONS)} with {', '.join(module.PROTOCOLS)}")  # fmt: skip
+                able = f"it does {', '.join(module.OPERATIONS)} with {', '.join(module.PROTOCOLS)}"
+                raise UserError(f"{algorithm} does not do {operation} with {protocol}", hint=able)
             why_not = module.refusal(operation, comm)
             if why_not:
                 raise UserError(f"{algorithm} cannot run here: {why_not}")

@@ -1,4 +1,4 @@
-"""What bus bandwidth should a collective reach here? One idea: answer in nccl-tests' own table, so that both can be laid side by side."""
+"""What bus bandwidth should a collective reach here? One idea: answer in nccl-tests' own table, to be laid beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far are we off? One idea: every measured row is predicted from its configuration alone, the bad ones come first."""
+"""How far are we off? One idea: predict every measured row from its configuration alone, and show the worst first."""
 
 from __future__ import annotations
 

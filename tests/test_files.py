@@ -1,0 +1,47 @@
+"""Files: read whole or refused, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eastwest.errors import UserError
+from eastwest.files import read_text, write_text
+
+
+def test_what_is_no_text_is_refused_with_the_path(tmp_path: Path):
+    binary, latin, folder = tmp_path / "a.bin", tmp_path / "b.txt", tmp_path
+    binary.write_bytes(b"\x7fELF\x00\x01")
+    latin.write_bytes(b"caf\xe9 \xff\xfe")
+    for path, message in (
+        (binary, f"{binary}: the file is binary; expected text"),
+        (latin, f"{latin}: the file is not UTF-8 text (byte 3)"),
+        (folder, f"{folder}: cannot read the file: Is a directory"),
+        (tmp_path / "none", f"{tmp_path / 'none'}: cannot read the file: No such file or directory"),
+    ):
+        with pytest.raises(UserError) as caught:
+            read_text(path)
+        assert str(caught.value) == message
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_alone(tmp_path: Path):
+    old = tmp_path / "report.html"
+    old.write_text("old")
+    with pytest.raises(UserError, match="cannot write the file"):
+        write_text(old / "below-a-file.html", "new")
+    with pytest.raises(UserError, match="cannot write the file"):
+        write_text(tmp_path / "no" / "such" / "folder.html", "new")
+    assert old.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["report.html"]
+
+
+def test_text_is_written_whole_and_keeps_the_mode(tmp_path: Path):
+    target = tmp_path / "x.txt"
+    write_text(target, "one")
+    target.chmod(0o640)
+    write_text(target, "two")
+    assert target.read_text() == "two"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["x.txt"]
