@@ -1,0 +1,124 @@
+"""Names and counts against the catalog. One idea: whatever points outside the file is looked up before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path as FilePath
+from typing import Any
+
+from eastwest.catalog.load import Catalog, catalog
+from eastwest.errors import UserError
+from eastwest.spec.marks import Path
+from eastwest.spec.overrides import Override
+from eastwest.spec.problems import Collector
+from eastwest.spec.quantities import describe
+
+NAMES: tuple[tuple[Path, str], ...] = (
+    (("server",), "server"),
+    (("networks", "compute", "switch"), "switch"),
+    (("networks", "compute", "nic"), "nic"),
+    (("networks", "storage", "switch"), "switch"),
+    (("networks", "management", "switch"), "switch"),
+)
+# What a switch's technology must be for the network's; NVMe over fabrics runs on both.
+NEEDS = {
+    "infiniband": ("infiniband",),
+    "roce": ("ethernet",),
+    "ethernet-tcp": ("ethernet",),
+    "nvmeof-rdma": ("infiniband", "ethernet"),
+    "nvmeof-tcp": ("ethernet",),
+}
+
+
+def check_names(
+    values: dict[str, Any], overrides: object, collector: Collector, config_path: Callable[[str, str], FilePath | None]
+) -> None:
+    """Note every name of the plain values that the catalog does not know, and what contradicts the catalog.
+
+    Looks at the plain values, so that it works whatever else is wrong in the file.
+    """
+    facts = catalog()
+    for path, kind in NAMES:
+        name = _at(values, path)
+        if isinstance(name, str) and name and not collector.has(path):
+            try:
+                facts.require(kind, name)
+            except UserError as error:
+                collector.take(path, error)
+    _check_model(values, facts, collector, config_path)
+    for network in ("compute", "storage"):
+        _check_switch(values, network, facts, collector)
+    _check_tcp(values, collector)
+    if isinstance(overrides, tuple) and all(isinstance(o, Override) for o in overrides):
+        facts = facts.with_overrides({o.key: o.value for o in overrides})
+    _check_gpus(values, facts, collector)
+
+
+def _at(values: object, path: Path) -> object:
+    for key in path:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
+def _check_model(
+    values: dict[str, Any], facts: Catalog, collector: Collector, config_path: Callable[[str, str], FilePath | None]
+) -> None:
+    path: Path = ("job", "model")
+    model = _at(values, path)
+    if not isinstance(model, str) or not model or collector.has(path):
+        return
+    file = config_path(model, collector.marks.name)
+    if file is not None:
+        if not _is_file(file):
+            collector.add(path, f"there is no file {describe(str(file))}", "paths are relative to the cluster file")
+        return
+    try:
+        facts.require("model", model)
+    except UserError as error:
+        hint = error.hint if error.hint.startswith("did") else f"{error.hint}; or the path of a config.json"
+        collector.add(path, error.what, hint)
+
+
+def _is_file(path: FilePath) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _check_switch(values: dict[str, Any], network: str, facts: Catalog, collector: Collector) -> None:
+    path: Path = ("networks", network, "switch")
+    switch, technology = _at(values, path), _at(values, ("networks", network, "technology"))
+    if not isinstance(switch, str) or not isinstance(technology, str) or technology not in NEEDS:
+        return
+    if not facts.has("switch", switch, "technology"):
+        return
+    found = str(facts.fact("switch", switch, "technology").value)
+    if found not in NEEDS[technology]:
+        wanted = " or ".join(NEEDS[technology])
+        collector.add(path, f"{switch} is a switch for {found}; {technology} needs one for {wanted}",
+                      "eastwest facts switch lists them")  # fmt: skip
+
+
+def _check_tcp(values: dict[str, Any], collector: Collector) -> None:
+    """Refuse GPUDirect with TCP/IP, and sockets without it: both would silently do nothing."""
+    compute: Path = ("networks", "compute")
+    technology = _at(values, (*compute, "technology"))
+    if technology == "ethernet-tcp" and _at(values, (*compute, "gpudirect")) is True:
+        collector.add(
+            (*compute, "gpudirect"), "the kernel's TCP/IP cannot reach GPU memory", "use roce, or set it false"
+        )
+    if technology in ("infiniband", "roce") and _at(values, (*compute, "sockets")) is not None:
+        collector.add((*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True)
+
+
+def _check_gpus(values: dict[str, Any], facts: Catalog, collector: Collector) -> None:
+    said, servers, server = values.get("gpus"), values.get("servers"), values.get("server")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10**9 for n in (said, servers)):
+        return
+    if not isinstance(server, str) or not facts.has("server", server, "gpus"):
+        return
+    each = int(facts.fact("server", server, "gpus").value)
+    if isinstance(said, int) and isinstance(servers, int) and said != servers * each:
+        collector.add(("gpus",), f"{said:,} but {servers:,} servers x {each} = {servers * each:,}",
+                      "correct one of them, or leave gpus out")  # fmt: skip

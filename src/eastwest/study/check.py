@@ -1,0 +1,230 @@
+"""Is the cluster file consistent? One idea: build in numbers what it describes, and say what was understood.
+
+Beyond what :func:`eastwest.spec.cluster.load_cluster` checks: the topology exists, takes its keys and holds the
+servers; the switch's ports fit the NICs; the job's layout divides the GPUs; the model fits their memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from eastwest.errors import UserError, unknown_name
+from eastwest.fabric.topology import TOPOLOGIES, Demand, Plan, SwitchPorts
+from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel, compute_keys
+from eastwest.spec.parse import parse
+from eastwest.spec.problems import Collector
+from eastwest.table import Column, Table, plain
+from eastwest.units import format_bits_rate
+
+MOST_PORTS = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a job spreads over the GPUs; every degree known."""
+
+    tensor: int
+    pipeline: int
+    context: int
+    data: int
+    expert: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was understood of a cluster file that is consistent. ``layout`` is None where it is left to be chosen."""
+
+    cluster: Cluster
+    gpus: int
+    link_rate_Bps: float
+    plan: Plan
+    layout: Layout | None
+
+    @property
+    def line(self) -> str:
+        """One line: ``llama-pod: 1,024 GPUs in 128 dgx-h100 …``."""
+        compute = self.cluster.networks.compute
+        return (
+            f"{self.cluster.name}: {self.gpus:,} GPUs in {self.cluster.servers:,} {self.cluster.server}, "
+            f"{compute.technology} {compute.topology} of {self.plan.switches:,} {compute.switch}"
+        )
+
+    def table(self) -> Table:
+        """Return what was understood, a row each."""
+        rows = tuple((what, value) for what, value in _rows(self) if value)
+        return Table("", (Column("what", "", right=False), Column("value", "", right=False)), rows)
+
+    def record(self) -> dict[str, Any]:
+        """Return what was understood as plain values, for JSON."""
+        compute, job = self.cluster.networks.compute, self.cluster.job
+        layout = self.layout and {name: getattr(self.layout, name) for name in Layout.__slots__}
+        return {
+            "name": self.cluster.name,
+            "gpus": self.gpus,
+            "servers": self.cluster.servers,
+            "server": self.cluster.server,
+            "compute": {
+                "technology": compute.technology,
+                "topology": compute.topology,
+                "switch": compute.switch,
+                "switches": self.plan.switches,
+                "tiers": {tier.name: tier.switches for tier in self.plan.tiers},
+                "cables": list(self.plan.cables),
+                "link_rate_Bps": self.link_rate_Bps,
+                "gpudirect": compute.gpudirect,
+            },
+            "job": {"model": job.model, "layout": layout or "auto", "global_batch": job.global_batch,
+                    "sequence": job.sequence, "precision": job.precision},
+            "expect": [e.text for e in self.cluster.expect],
+            "overrides": {".".join(o.key): o.value for o in self.cluster.overrides},
+        }  # fmt: skip
+
+
+def check(cluster: Cluster) -> Check:
+    """Check a cluster beyond its names and types. Raises SpecError with all that is wrong, each with its line."""
+    collector = Collector(cluster.marks)
+    plan, rate_Bps, layout = None, 0.0, None
+    try:
+        rate_Bps = link_rate_Bps(cluster)
+        plan = compute_plan(cluster)
+    except UserError as error:
+        collector.take(("networks", "compute"), error)
+    storage = cluster.networks.storage
+    if storage is not None and storage.topology not in TOPOLOGIES:
+        collector.take(("networks", "storage", "topology"), unknown_name("topology", storage.topology, TOPOLOGIES))
+    try:
+        layout = job_layout(cluster)
+    except UserError as error:
+        collector.take(("job", "parallel"), error)
+    collector.done()
+    if plan is None:
+        raise UserError("the compute network cannot be planned", where=cluster.where("networks.compute"))
+    return Check(cluster, cluster.total_gpus(), rate_Bps, plan, layout)
+
+
+def compute_plan(cluster: Cluster) -> Plan:
+    """Return the structure of the compute network. Raises UserError if the topology does not take or hold it."""
+    compute = cluster.networks.compute
+    where = cluster.where("networks.compute.topology")
+    try:
+        topology = TOPOLOGIES[compute.topology]
+    except UserError as error:
+        raise error.at(where) from None
+    siblings = compute_keys()
+    params = parse(topology.Params, compute.option_values(), cluster.marks, "networks.compute", siblings)
+    params = _with_spines(params, cluster)
+    demand = Demand(cluster.servers, server_nics(cluster), compute.planes)
+    if demand.ports > MOST_PORTS:
+        raise UserError(f"{demand.ports:,} server ports are more than the {MOST_PORTS:,} that eastwest plans", where)
+    return topology.plan(params, demand, switch_ports(cluster, compute.switch), where)
+
+
+def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
+    """Give the topology the ports of its spines' switch, where that is another than the leaves'."""
+    spine = getattr(params, "spine_switch", None)
+    if spine is None or getattr(params, "spine_radix", None) is not None:
+        return params
+    ports = switch_ports(cluster, spine, "spine_switch")
+    return params.model_copy(update={"spine_radix": ports.radix})
+
+
+def server_nics(cluster: Cluster) -> int:
+    """Return the number of compute NICs of a server: the file's, or the catalog's."""
+    return cluster.networks.compute.nics or int(cluster.facts().fact("server", cluster.server, "nics").value)
+
+
+def link_rate_Bps(cluster: Cluster) -> float:
+    """Return the rate of one NIC port, one way: the file's, or the NIC's rate shared by the planes."""
+    compute = cluster.networks.compute
+    if compute.rate_Bps is not None:
+        return compute.rate_Bps
+    if compute.nic is not None:
+        return float(cluster.facts().fact("nic", compute.nic, "port_Bps").value)
+    return float(cluster.facts().fact("server", cluster.server, "nic_Bps").value) / compute.planes
+
+
+def switch_ports(cluster: Cluster, switch: str, key: str = "switch") -> SwitchPorts:
+    """Return a switch of the compute network with its ports at the link rate: a faster port splits if it can.
+
+    Raises UserError if the switch is unknown or its ports are slower than the NICs'; ``key`` is what names it.
+    """
+    facts, rate_Bps = cluster.facts(), link_rate_Bps(cluster)
+    where = cluster.where(f"networks.compute.{key}")
+    try:
+        radix, port_Bps, split = (float(facts.fact("switch", switch, a).value) for a in ("radix", "port_Bps", "split"))
+    except UserError as error:
+        raise error.at(where) from None
+    if rate_Bps > port_Bps * (1 + 1e-9):
+        raise UserError(
+            f"a port of {switch} runs at {format_bits_rate(port_Bps)}, the server's at {format_bits_rate(rate_Bps)}",
+            where,
+            f"choose a faster switch, or rate: {format_bits_rate(port_Bps)}",
+        )
+    ways = max(1, min(int(split), int(port_Bps / rate_Bps + 1e-9)))
+    return SwitchPorts(switch, int(radix) * ways)
+
+
+def job_layout(cluster: Cluster) -> Layout | None:
+    """Return the job's layout with every degree known, or None for ``auto``.
+
+    Raises UserError if the degrees do not divide the GPUs, or the replicas the batch.
+    """
+    parallel, gpus = cluster.job.parallel, cluster.total_gpus()
+    if not isinstance(parallel, Parallel):
+        return None
+    tensor, pipeline, context = parallel.tensor or 1, parallel.pipeline or 1, parallel.context or 1
+    model_gpus = tensor * pipeline * context
+    where = cluster.where("job.parallel")
+    said = " x ".join(f"{n} {v}" for n in ("tensor", "pipeline", "context") if (v := getattr(parallel, n)) is not None)
+    if gpus % model_gpus:
+        raise UserError(f"{said} = {model_gpus:,} GPUs do not divide the cluster's {gpus:,}", where)
+    data = gpus // model_gpus
+    if parallel.data is not None and parallel.data != data:
+        rest = f"{said} x data" if said else "data"
+        hint = f"leave data out, or write {data:,}"
+        raise UserError(f"{rest} {parallel.data:,} = {model_gpus * parallel.data:,} GPUs, not {gpus:,}",
+                        cluster.where("job.parallel.data"), hint)  # fmt: skip
+    job = cluster.job
+    if job.global_batch % (data * job.micro_batch):
+        shares = f"{data:,} replicas in micro-batches of {job.micro_batch:,}"
+        raise UserError(
+            f"{job.global_batch:,} sequences do not divide over {shares}",
+            cluster.where("job.global_batch"),
+            f"a multiple of {data * job.micro_batch:,} does",
+        )
+    return Layout(tensor, pipeline, context, data, parallel.expert or 1)
+
+
+def _rows(found: Check) -> list[tuple[str, str]]:
+    cluster, plan = found.cluster, found.plan
+    compute, storage, job = cluster.networks.compute, cluster.networks.storage, cluster.job
+    tiers = " + ".join(f"{tier.switches:,} {tier.name}" for tier in plan.tiers)
+    direct = "GPUDirect" if compute.gpudirect else "through host memory"
+    ports = f"{format_bits_rate(found.link_rate_Bps)} ports"
+    return [
+        ("GPUs", f"{found.gpus:,} in {cluster.servers:,} {cluster.server}"),
+        ("compute", f"{compute.technology}, {compute.topology}, {ports}, {direct}"),
+        ("switches", f"{tiers} {compute.switch}"),
+        ("cables", " + ".join(f"{n:,}" for n in plan.cables)),
+        ("storage", f"{storage.technology}, {storage.targets:,} targets" if storage else ""),
+        ("management", _management(cluster.networks.management)),
+        ("job", f"{job.model}, {job.global_batch:,} sequences of {job.sequence:,}, {job.precision}"),
+        ("layout", _layout(found.layout)),
+        ("expect", "; ".join(e.text for e in cluster.expect)),
+        ("overrides", "; ".join(f"{'.'.join(o.key)} = {plain(o.value)}" for o in cluster.overrides)),
+    ]
+
+
+def _management(network: ManagementNetwork) -> str:
+    return f"{network.switch}, {network.servers_per_rack} servers a rack"
+
+
+def _layout(layout: Layout | None) -> str:
+    if layout is None:
+        return "auto"
+    shown = [("tensor", layout.tensor), ("pipeline", layout.pipeline), ("context", layout.context)]
+    degrees = [f"{name} {degree:,}" for name, degree in shown if degree > 1] + [f"data {layout.data:,}"]
+    return " x ".join(degrees) + (f", expert {layout.expert:,}" if layout.expert > 1 else "")
