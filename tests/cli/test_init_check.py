@@ -103,7 +103,7 @@ def test_check_shows_what_it_understood() -> None:
         "  compute     infiniband, rail-optimised, 400 Gb/s ports, GPUDirect\n"
         "  switches    32 leaf + 16 spine qm9700\n"  # DGX SuperPOD H100 (RA-11333-001 V11), 4 SU
         "  cables      1,024 + 1,024\n"
-        "  storage     nvmeof-rdma, 16 targets\n"
+        "  storage     nvmeof-rdma, 16 targets, 9 leaf + 8 spine qm9700\n"
         "  management  sn2201, 4 servers a rack\n"
         "  job         llama-3-70b, 1,024 sequences of 8,192, bf16\n"
         "  layout      tensor 8 x pipeline 4 x data 32\n"

@@ -91,8 +91,8 @@ def located(error: UserError, marks: Marks) -> Problem:
     mark = None
     if error.where.startswith(f"{marks.name}:") and len(rest) >= 2 and rest[0].isdecimal() and rest[1].isdecimal():
         line, column = int(rest[0]), int(rest[1])
-        same = [m for m in marks.values.values() if (m.line, m.column) == (line, column)]
-        mark = min(same, key=lambda m: m.width, default=Mark(line, column))
+        known = (*marks.keys.values(), *marks.values.values())
+        mark = next((m for m in known if (m.line, m.column) == (line, column)), Mark(line, column))
     return Problem(error.what, error.where, error.hint, mark, marks.excerpt(mark))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from eastwest.errors import UserError, unknown_name
+from eastwest.errors import UserError
 from eastwest.fabric.topology import TOPOLOGIES, Demand, Plan, SwitchPorts
 from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel, compute_keys
 from eastwest.spec.parse import parse
@@ -41,6 +41,7 @@ class Check:
     gpus: int
     link_rate_Bps: float
     plan: Plan
+    storage: Plan | None
     layout: Layout | None
 
     @property
@@ -76,6 +77,13 @@ class Check:
                 "link_rate_Bps": self.link_rate_Bps,
                 "gpudirect": compute.gpudirect,
             },
+            "storage": self.storage and {
+                "topology": self.storage.topology,
+                "switch": self.storage.switch.id,
+                "switches": self.storage.switches,
+                "tiers": {tier.name: tier.switches for tier in self.storage.tiers},
+                "cables": list(self.storage.cables),
+            },
             "job": {"model": job.model, "layout": layout or "auto", "global_batch": job.global_batch,
                     "sequence": job.sequence, "precision": job.precision},
             "expect": [e.text for e in self.cluster.expect],
@@ -86,15 +94,16 @@ class Check:
 def check(cluster: Cluster) -> Check:
     """Check a cluster beyond its names and types. Raises SpecError with all that is wrong, each with its line."""
     collector = Collector(cluster.marks)
-    plan, rate_Bps, layout = None, 0.0, None
+    plan, storage, rate_Bps, layout = None, None, 0.0, None
     try:
         rate_Bps = link_rate_Bps(cluster)
         plan = compute_plan(cluster)
     except UserError as error:
         collector.take(("networks", "compute"), error)
-    storage = cluster.networks.storage
-    if storage is not None and storage.topology not in TOPOLOGIES:
-        collector.take(("networks", "storage", "topology"), unknown_name("topology", storage.topology, TOPOLOGIES))
+    try:
+        storage = storage_plan(cluster)
+    except UserError as error:
+        collector.take(("networks", "storage"), error)
     try:
         layout = job_layout(cluster)
     except UserError as error:
@@ -102,7 +111,7 @@ def check(cluster: Cluster) -> Check:
     collector.done()
     if plan is None:
         raise UserError("the compute network cannot be planned", where=cluster.where("networks.compute"))
-    return Check(cluster, cluster.total_gpus(), rate_Bps, plan, layout)
+    return Check(cluster, cluster.total_gpus(), rate_Bps, plan, storage, layout)
 
 
 def compute_plan(cluster: Cluster) -> Plan:
@@ -117,9 +126,41 @@ def compute_plan(cluster: Cluster) -> Plan:
     params = parse(topology.Params, compute.option_values(), cluster.marks, "networks.compute", siblings)
     params = _with_spines(params, cluster)
     demand = Demand(cluster.servers, server_nics(cluster), compute.planes)
-    if demand.ports > MOST_PORTS:
+    _check_size(demand, where)
+    switch = switch_ports(cluster, compute.switch, link_rate_Bps(cluster), "networks.compute.switch")
+    return topology.plan(params, demand, switch, where)
+
+
+def storage_plan(cluster: Cluster) -> Plan | None:
+    """Return the structure of the storage network; None if there is none or the server has no NICs for it.
+
+    Raises UserError if the topology cannot hold it.
+    """
+    storage, facts = cluster.networks.storage, cluster.facts()
+    if storage is None or not facts.has("server", cluster.server, "storage_nics"):
+        return None
+    rails = int(facts.fact("server", cluster.server, "storage_nics").value)
+    if rails < 1:
+        return None
+    where = cluster.where("networks.storage.topology")
+    try:
+        topology = TOPOLOGIES[storage.topology]
+    except UserError as error:
+        raise error.at(where) from None
+    demand = Demand(cluster.servers, rails, 1, storage.targets * storage.ports_per_target)
+    _check_size(demand, where)
+    rate_Bps = float(facts.fact("server", cluster.server, "storage_nic_Bps").value)
+    switch = storage.switch or cluster.networks.compute.switch
+    ports = switch_ports(cluster, switch, rate_Bps, "networks.storage.switch")
+    # A ratio that is stated asks for uplinks, so the usual 1:1 is left unsaid.
+    said = {"oversubscription": storage.oversubscription} if storage.oversubscription != 1.0 else {}
+    params = parse(topology.Params, said, cluster.marks, "networks.storage")
+    return topology.plan(params, demand, ports, where)
+
+
+def _check_size(demand: Demand, where: str) -> None:
+    if demand.ports + demand.target_ports > MOST_PORTS:
         raise UserError(f"{demand.ports:,} server ports are more than the {MOST_PORTS:,} that eastwest plans", where)
-    return topology.plan(params, demand, switch_ports(cluster, compute.switch), where)
 
 
 def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
@@ -127,7 +168,7 @@ def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
     spine = getattr(params, "spine_switch", None)
     if spine is None or getattr(params, "spine_radix", None) is not None:
         return params
-    ports = switch_ports(cluster, spine, "spine_switch")
+    ports = switch_ports(cluster, spine, link_rate_Bps(cluster), "networks.compute.spine_switch")
     return params.model_copy(update={"spine_radix": ports.radix})
 
 
@@ -146,13 +187,12 @@ def link_rate_Bps(cluster: Cluster) -> float:
     return float(cluster.facts().fact("server", cluster.server, "nic_Bps").value) / compute.planes
 
 
-def switch_ports(cluster: Cluster, switch: str, key: str = "switch") -> SwitchPorts:
-    """Return a switch of the compute network with its ports at the link rate: a faster port splits if it can.
+def switch_ports(cluster: Cluster, switch: str, rate_Bps: float, key: str) -> SwitchPorts:
+    """Return a switch with its ports at the rate of the NICs' ports: a faster port splits if it can.
 
-    Raises UserError if the switch is unknown or its ports are slower than the NICs'; ``key`` is what names it.
+    Raises UserError, at the key that names the switch, if it is unknown or its ports are slower than the NICs'.
     """
-    facts, rate_Bps = cluster.facts(), link_rate_Bps(cluster)
-    where = cluster.where(f"networks.compute.{key}")
+    facts, where = cluster.facts(), cluster.where(key)
     try:
         radix, port_Bps, split = (float(facts.fact("switch", switch, a).value) for a in ("radix", "port_Bps", "split"))
     except UserError as error:
@@ -161,7 +201,7 @@ def switch_ports(cluster: Cluster, switch: str, key: str = "switch") -> SwitchPo
         raise UserError(
             f"a port of {switch} runs at {format_bits_rate(port_Bps)}, the server's at {format_bits_rate(rate_Bps)}",
             where,
-            f"choose a faster switch, or rate: {format_bits_rate(port_Bps)}",
+            "choose a faster switch",
         )
     ways = max(1, min(int(split), int(port_Bps / rate_Bps + 1e-9)))
     return SwitchPorts(switch, int(radix) * ways)
@@ -200,22 +240,33 @@ def job_layout(cluster: Cluster) -> Layout | None:
 
 def _rows(found: Check) -> list[tuple[str, str]]:
     cluster, plan = found.cluster, found.plan
-    compute, storage, job = cluster.networks.compute, cluster.networks.storage, cluster.job
-    tiers = " + ".join(f"{tier.switches:,} {tier.name}" for tier in plan.tiers)
+    compute, job = cluster.networks.compute, cluster.job
     direct = "GPUDirect" if compute.gpudirect else "through host memory"
     ports = f"{format_bits_rate(found.link_rate_Bps)} ports"
     return [
         ("GPUs", f"{found.gpus:,} in {cluster.servers:,} {cluster.server}"),
         ("compute", f"{compute.technology}, {compute.topology}, {ports}, {direct}"),
-        ("switches", f"{tiers} {compute.switch}"),
+        ("switches", f"{_tiers(plan)} {compute.switch}"),
         ("cables", " + ".join(f"{n:,}" for n in plan.cables)),
-        ("storage", f"{storage.technology}, {storage.targets:,} targets" if storage else ""),
+        ("storage", _storage(found)),
         ("management", _management(cluster.networks.management)),
         ("job", f"{job.model}, {job.global_batch:,} sequences of {job.sequence:,}, {job.precision}"),
         ("layout", _layout(found.layout)),
         ("expect", "; ".join(e.text for e in cluster.expect)),
         ("overrides", "; ".join(f"{'.'.join(o.key)} = {plain(o.value)}" for o in cluster.overrides)),
     ]
+
+
+def _tiers(plan: Plan) -> str:
+    return " + ".join(f"{tier.switches:,} {tier.name}" for tier in plan.tiers)
+
+
+def _storage(found: Check) -> str:
+    storage = found.cluster.networks.storage
+    if storage is None:
+        return ""
+    text = f"{storage.technology}, {storage.targets:,} targets"
+    return f"{text}, {_tiers(found.storage)} {found.storage.switch.id}" if found.storage else text
 
 
 def _management(network: ManagementNetwork) -> str:
