@@ -224,12 +224,27 @@ def test_rails_with_spines_of_their_own_meet_in_the_core() -> None:
     plan = make("rail-optimised", Demand(140, 8), 40, servers_per_unit=20, rail_spines=True)
     assert switches_between(plan, 0, 20 * 8) == 3  # the same rail of the next unit
     assert switches_between(plan, 0, 1) == 5  # the next rail
+    # Ten spines a rail in two groups of five, each group on 14 of the 28 cores with one link to each.
+    cores_of = [sorted(plan.links[2][plan.links[2][:, 0] == spine, 1].tolist()) for spine in range(80)]
+    assert cores_of == [list(range(14)) if spine % 10 < 5 else list(range(14, 28)) for spine in range(80)]
     apart = make("rail-optimised", Demand(140, 8), 40, servers_per_unit=20, rail_spines=True, tiers=2)
     apart.check()
     assert "no cores: rails are apart, and spines keep ports free for cores" in apart.notes
 
 
 REFUSED: list[tuple[str, Demand, dict[str, Any], str]] = [
+    (
+        "fat-tree", Demand(64, 8), {"tiers": 2, "cores": 8},
+        "cores is stated, but a network of tiers: 2 has no use for it",
+    ),
+    (
+        "fat-tree", Demand(4, 8), {"tiers": 1, "spines": 8},
+        "spines is stated, but a network of tiers: 1 has no use for it",
+    ),
+    (
+        "rail-optimised", Demand(512, 8), {"rail_spines": True, "leaves_per_pod": 32},
+        "with rail_spines a pod is a rail (leave leaves_per_pod out)",
+    ),
     (
         "rail-optimised", Demand(10_000, 8), {},
         "rail-optimised with sw (64 ports) holds at most 8,192 servers, not 10,000"

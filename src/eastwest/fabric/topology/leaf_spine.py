@@ -195,6 +195,7 @@ def is_single(params: LeafSpineParams, switch: SwitchPorts, ports: int, islands:
 
 def one_leaf(params: LeafSpineParams, switch: SwitchPorts, ports: int, islands: int, where: str) -> Sizes:
     """Return the sizes of islands of a single switch each. Raises TooLargeError if it has too few ports."""
+    refuse_unused(params, ("uplinks", "spines", "spine_ports", "cores", "leaves_per_pod"), where)
     most = params.leaf_down or switch.radix
     if most > switch.radix:
         raise UserError(f"{most} server ports of a leaf are more than the {switch.radix} ports of {switch.id}", where)
@@ -203,6 +204,13 @@ def one_leaf(params: LeafSpineParams, switch: SwitchPorts, ports: int, islands: 
     if params.leaves not in (None, islands):
         raise UserError(f"{params.leaves} leaves without spines cannot reach each other", where, f"leaves: {islands}")
     return Sizes(Leaves(islands, 1, most, 0), 1)
+
+
+def refuse_unused(params: LeafSpineParams, names: tuple[str, ...], where: str) -> None:
+    """Refuse what is stated of tiers that the stated number of tiers does not have."""
+    for name in names:
+        if getattr(params, name) is not None:
+            raise UserError(f"{name} is stated, but a network of tiers: {params.tiers} has no use for it", where)
 
 
 def stated_leaves(params: LeafSpineParams, needed: int, step: int, holds: str, where: str) -> int:
@@ -258,6 +266,8 @@ def size(params: LeafSpineParams, leaves: Leaves, switch: SwitchPorts, where: st
     spine, used = spine_switch(params, switch, where)
     by_pods = leaves.by_rail or params.leaves_per_pod is not None or params.cores is not None
     flat = not by_pods and any(_pod_spines(params, leaves, switch, leaves.count, spine.radix, flat=True))
+    if params.tiers == 2:
+        refuse_unused(params, ("cores", "leaves_per_pod"), where)
     if params.tiers == 2 or (params.tiers is None and flat):
         return _two_tiers(params, leaves, switch, used, where)
     return _three_tiers(params, leaves, switch, spine, used, where)
@@ -362,6 +372,8 @@ def _three_tiers(
 def _pod_split(params: LeafSpineParams, leaves: Leaves, down: int, where: str) -> tuple[int, int]:
     """Return the leaves of a full pod and the number of pods."""
     if leaves.by_rail:
+        if params.leaves_per_pod not in (None, leaves.count // leaves.unit):
+            raise UserError("with rail_spines a pod is a rail", where, "leave leaves_per_pod out")
         return leaves.count // leaves.unit, leaves.unit
     most = params.leaves_per_pod or down // leaves.unit * leaves.unit
     if params.leaves_per_pod and (most % leaves.unit or most // leaves.unit < 1):
