@@ -70,3 +70,4 @@ class Comparison:
     table: Table  # the comparison itself
     facts: tuple[Fact, ...]
     uncertainty_worlds: int = 0
+    against: str = ""  # label of the option that choice and reasons compare with
