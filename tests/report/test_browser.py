@@ -26,7 +26,7 @@ frame.srcdoc = {page};
 frame.onload = () => setTimeout(() => {{
   const inside = frame.contentDocument, root = inside.documentElement;
   const wide = [...inside.querySelectorAll("body *")].filter(
-    e => !e.closest(".scroll, svg, .stack thead") && e.getBoundingClientRect().right > {width} + 1);
+    e => !e.closest(".scroll, svg, thead") && e.getBoundingClientRect().right > {width} + 1);
   document.getElementById("out").textContent = JSON.stringify({{
     width: root.scrollWidth,
     charts: inside.querySelectorAll(".plot .main-svg").length,

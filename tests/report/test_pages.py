@@ -228,3 +228,17 @@ def test_figures_are_written_as_these_readers_write_them() -> None:
     assert shown.quantity(50e9, "B/s") == "50 GB/s"
     assert shown.quantity(330e6, "1/s") == "330,000,000 1/s"
     assert shown.time(float("nan")) == "–"
+
+
+def test_the_explanation_shows_every_stage_of_every_technology_without_the_drawing_library() -> None:
+    paths = [("RDMA", [("post", "CPU", "sender", 1e-7), ("wire" + HOSTILE, "wire", "network", 3e-7)]),
+             ("TCP", [("copy", "CPU", "sender", 8e-7)])]  # fmt: skip
+    made = pages.explain_page(
+        "a cluster", 8, paths, {"RDMA": ("The host asks.", "")}, ("A remark.",), comparison().facts
+    )
+    reader = read(made)
+    text = " ".join(" ".join(reader.text).split())
+    for words in ("One message of 8 B, stage by stage", "RDMA: 400 ns", "TCP: 800 ns", "The host asks.", "A remark."):
+        assert words in text
+    assert len(made) < 100_000
+    assert len(reader.scripts) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eastwest.catalog.load import Fact
@@ -55,10 +55,9 @@ class Waterfall:
     seconds: float
     total: str
     rows: tuple[StageRow, ...]
-    note: str = ""
 
 
-def waterfall(name: str, stages: figures.Stages, why: Sequence[str] = (), note: str = "") -> Waterfall:
+def waterfall(name: str, stages: figures.Stages, why: Sequence[str] = ()) -> Waterfall:
     """Return a waterfall from stages (name, place, side, seconds) and a sentence for each, where there is one."""
     total = math.fsum(s[3] for s in stages)
     whole, at, rows = total or 1.0, 0.0, []
@@ -67,7 +66,7 @@ def waterfall(name: str, stages: figures.Stages, why: Sequence[str] = (), note: 
         reason = why[i] if i < len(why) else ""
         rows.append(StageRow(stage, place, side, shown.time(seconds), shown.share(seconds / whole), bar, reason))
         at += seconds
-    return Waterfall(name, total, shown.time(total), tuple(rows), note)
+    return Waterfall(name, total, shown.time(total), tuple(rows))
 
 
 def _technology_keys(comparison: Comparison) -> dict[str, Key]:
@@ -268,24 +267,36 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
     )
 
 
-def stages_page(
-    title: str,
+def explain_page(
     line: str,
-    waterfalls: Sequence[Waterfall],
+    size_bytes: int,
+    paths: Sequence[tuple[str, figures.Stages]],
+    why: Mapping[str, Sequence[str]] | None = None,
     remarks: Sequence[str] = (),
     facts: Sequence[Fact] = (),
     made: str = "",
 ) -> str:
-    """Return a page of waterfalls, stage by stage; it needs no drawing library, so it is small and prints as it is."""
-    longest = max((path.seconds for path in waterfalls), default=0.0) or 1.0
+    """Return what happens to one message, stage by stage, as one self-contained HTML file.
+
+    It needs no drawing library, so it is small and prints as it is.
+
+    Parameters
+    ----------
+    line : what is explained, such as the cluster's line.
+    size_bytes : the size of the message.
+    paths : label and stages (name, place, side, seconds) of each technology.
+    why : by label, one sentence for each stage (empty where there is none).
+    """
+    falls = [waterfall(name, stages, (why or {}).get(name, ())) for name, stages in paths]
+    longest = max((fall.seconds for fall in falls), default=0.0) or 1.0
     return html.render(
         "explain.html",
         charts=False,
-        title=title,
+        title=f"One message of {format_size(size_bytes)}, stage by stage",
         line=line,
         made=made,
-        totals=[(path, round(100 * path.seconds / longest, 2)) for path in waterfalls],
-        waterfalls=waterfalls,
+        totals=[(fall, round(100 * fall.seconds / longest, 2)) for fall in falls],
+        waterfalls=falls,
         remarks=remarks,
         facts=facts_by_kind(facts),
         count=len(facts),
