@@ -18,7 +18,7 @@ from eastwest.files import read_text
 from eastwest.workload.shapes import Model, active_parameters, forward_FLOPs_per_token, parameters
 
 # Wider or deeper than this is a slip of the keyboard, and keeps all products finite.
-LARGEST = 10**7
+LARGEST, DEEPEST = 10**7, 10**4
 
 
 class Keys:
@@ -47,8 +47,9 @@ class Keys:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not math.isfinite(_as_float(value)) or _as_float(value) != int(_as_float(value)):
             raise self.refuse(name, f"expected a whole number, not {shown(value)}")
-        if not least <= _as_float(value) <= LARGEST:
-            raise self.refuse(name, f"{shown(value)} is not between {least} and {LARGEST:,}")
+        most = DEEPEST if "layer" in name else LARGEST
+        if not least <= _as_float(value) <= most:
+            raise self.refuse(name, f"{shown(value)} is not between {least} and {most:,}")
         return int(_as_float(value))
 
     def flag(self, name: str, default: bool) -> bool:
