@@ -15,7 +15,7 @@ from pathlib import Path
 
 from eastwest.catalog.load import COLUMNS, catalog
 from eastwest.catalog.world import World
-from eastwest.study.validate import LARGE_bytes, TABLES, Measured, judge, measured
+from eastwest.study.validate import TABLES, LARGE_bytes, Measured, judge, measured
 
 FILE = Path(__file__).parent.parent / "src/eastwest/catalog/data/fitted.csv"
 # entry, attribute, least, most: what may be fitted and how far.

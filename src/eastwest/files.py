@@ -1,4 +1,4 @@
-"""Reading what users give and writing what they asked for. One idea: a file is read whole or refused, written whole or not at all."""
+"""Reading what users give, writing what they asked for. One idea: whole or not at all, both ways."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from eastwest.catalog.world import nominal
 from eastwest.fabric.nvlink_mesh import parse_pairs, ring_count
-from eastwest.study.validate import LARGE_bytes, TABLES, accuracy_page, judge, measured, validate
+from eastwest.study.validate import TABLES, LARGE_bytes, accuracy_page, judge, measured, validate
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT.parent / "shared/published"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -80,6 +81,26 @@ def console(stderr: bool = False) -> Any:
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal's stderr while a long run tells how far it is; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = None
+
+        def tick(done: int, total: int) -> None:
+            nonlocal task
+            task = bar.add_task(what, total=total) if task is None else task
+            bar.update(task, completed=done)
+
+        yield tick
 
 
 def emit(tables: Sequence[Table], form: str) -> None:

@@ -34,7 +34,8 @@ class Communicator:
     network_latency_s: float
     switched: bool = True  # every GPU reaches every other of its node at the full rate (NVSwitch)
     in_switch: bool = False  # NVSwitch reduces and multicasts (NVLS)
-    sharp: bool = False  # the network's switches reduce (SHARP)
+    sharp: bool = False  # the network's switches can reduce (SHARP)
+    collnet: bool = False  # and NCCL is told to use that (NCCL_COLLNET_ENABLE=1 and its plug-in)
     rings: int = 0  # disjoint rings of single links, for GPUs wired without NVSwitch
 
     def __post_init__(self) -> None:

@@ -72,11 +72,13 @@ def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
     """Return the (algorithm, protocol) pairs that NCCL weighs for this operation on this communicator."""
     pairs: list[tuple[str, str]] = []
     for algorithm in _OFFERED.get(operation, ()):
-        if algorithm == "nvls" and not (comm.in_switch and (comm.nodes == 1 or comm.sharp) and comm.local > 1):
+        if algorithm == "nvls" and not (
+            comm.in_switch and (comm.nodes == 1 or (comm.sharp and comm.collnet)) and comm.local > 1
+        ):
             continue
         if algorithm == "nvls_tree" and not (comm.in_switch and comm.nodes > 1 and comm.local > 1):
             continue
-        if algorithm.startswith("collnet") and not (comm.sharp and comm.nodes > 1):
+        if algorithm.startswith("collnet") and not (comm.sharp and comm.collnet and comm.nodes > 1):
             continue
         if algorithm == "pat" and not (comm.nodes > 1 and comm.local == 1):
             continue

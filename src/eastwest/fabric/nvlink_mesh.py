@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import functools
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from eastwest.errors import InternalError
 
@@ -31,7 +31,7 @@ def _tours(gpus: int, links: dict[Pair, int]) -> list[tuple[Pair, ...]]:
     for order in permutations(range(1, gpus)):
         if order[0] < order[-1]:
             stops = (0, *order, 0)
-            pairs = tuple(sorted((min(p), max(p)) for p in zip(stops, stops[1:], strict=False)))
+            pairs = tuple(sorted((min(p), max(p)) for p in pairwise(stops)))
             if all(links.get(pair, 0) for pair in pairs):
                 tours.add(pairs)
     return sorted(tours)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eastwest.collective.communicator import Communicator
+from eastwest.catalog.world import nominal
+from eastwest.collective.communicator import OPERATIONS, Communicator
 from eastwest.collective.estimate import Estimate, Estimator
 from eastwest.errors import UserError, unknown_name
+from eastwest.spec.cluster import Cluster
+from eastwest.study.situation import communicator, domain_gpus, situate
+from eastwest.study.variants import file_technology
 from eastwest.table import Column, Table
+from eastwest.workload.layout import Group
 
 ELEMENT_bytes = {"int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4,
                  "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1}  # fmt: skip
@@ -126,3 +131,32 @@ def run(
     rounded = [size // unit * unit for size in message_bytes]
     rows = tuple(estimator.estimate(operation, size, comm, algorithm, protocol) for size in rounded)
     return CollectiveRun(operation, element, comm, rows)
+
+
+def predict(
+    cluster: Cluster,
+    operation: str,
+    message_bytes: list[int],
+    element: str = "float",
+    gpus: int = 0,
+    algorithm: str = "",
+    protocol: str = "",
+    technology: str = "",
+) -> CollectiveRun:
+    """Predict a collective over the first ``gpus`` GPUs of a cluster (0: all), on its network or on another.
+
+    Raises UserError for unknown names, for more GPUs than there are, and for a network that cannot be built.
+    """
+    if operation not in OPERATIONS:
+        raise unknown_name("collective", operation, OPERATIONS)
+    world = nominal(cluster.facts())
+    total = cluster.total_gpus()
+    if gpus > total:
+        raise UserError(f"-n {gpus}: the cluster has {total:,} GPUs")
+    situation = situate(cluster, world, technology or file_technology(cluster))
+    if situation.refused:
+        raise UserError(f"{situation.label} cannot be built here: {situation.refused}")
+    node, ranks = domain_gpus(cluster, world), gpus or total
+    group = Group(ranks, -(-ranks // node), min(ranks, node), 1)
+    comm = communicator(situation, world, group)
+    return run(operation, comm, Estimator(world), message_bytes, element, algorithm, protocol)

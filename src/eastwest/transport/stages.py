@@ -8,7 +8,7 @@ and the CPU figures.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -47,6 +47,7 @@ class Stage:
     context_switches: int = 0
     interrupts: int = 0
     why: str = ""  # one sentence for people
+    running_s: float | None = None  # message_s where a collective's kernel already runs; None: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Path:
     limits: tuple[tuple[str, float], ...]
     cpu_cores: float
     memory_Bps: float
+    wire_Bps: float  # payload rate of one NIC's line, if nothing else bound it
 
     def latency_s(self, size_bytes: int) -> float:
         """Return the one-way time of one message alone in the network."""
@@ -91,11 +93,15 @@ class Path:
             out.append((s, time))
         return tuple(out)
 
+    def step_latency_s(self) -> float:
+        """Return the one-way time of a small message between two running collective kernels."""
+        return sum((s.message_s if s.running_s is None else s.running_s) + s.packet_s for s in self.stages)
+
     def cpu_s(self, size_bytes: int) -> float:
         """Return the CPU time, both hosts together, that one message of this size costs."""
         packets = max(1, math.ceil(size_bytes / self.packet_bytes))
         return sum(s.message_s + packets * s.packet_s + size_bytes * s.byte_s for s in self.stages if s.cpu)
 
-    def named(self, technology: str) -> Path:
-        """Return the same path under another technology's name."""
-        return replace(self, technology=technology)
+    def count(self, what: str) -> int:
+        """Return how many ``copies``, ``context_switches`` or ``interrupts`` one message leaves on both hosts."""
+        return sum(getattr(s, what) for s in self.stages)

@@ -1,0 +1,212 @@
+"""One technology in the user's cluster. One idea: everything a question needs of a network is put together once.
+
+A situation holds the plan (what is cabled to what), the path (stages and limits of a message), and from them the
+communicator of any group of ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eastwest.catalog.world import World
+from eastwest.collective.communicator import Communicator
+from eastwest.collective.estimate import Estimator
+from eastwest.errors import UserError
+from eastwest.fabric.distance import mean_switches, worst_switches
+from eastwest.fabric.server import ServerGraph, server_graph
+from eastwest.fabric.topology import Plan
+from eastwest.spec.cluster import Cluster
+from eastwest.study.check import compute_plan, link_rate_Bps, server_nics, storage_plan
+from eastwest.study.variants import file_technology, first_that_fits
+from eastwest.training.operations import Communicate
+from eastwest.transport import TRANSPORTS
+from eastwest.transport.endpoint import Endpoint, Store, Way
+from eastwest.transport.stages import Path
+from eastwest.transport.technology import Technology, technology
+from eastwest.units import format_bits_rate
+from eastwest.workload.layout import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A technology in the cluster. ``refused`` tells why it cannot be built; then there is no plan and no path."""
+
+    technology: Technology
+    cluster: Cluster  # the variant of the cluster that has this network
+    in_file: bool
+    plan: Plan | None
+    path: Path | None
+    refused: str = ""
+
+    @property
+    def label(self) -> str:
+        """The technology's name for people."""
+        return self.technology.label
+
+
+def situate(cluster: Cluster, world: World, id: str) -> Situation:
+    """Return a technology in a cluster: as the file describes it, or an alternative in its place."""
+    tech, own = technology(world, id), file_technology(cluster)
+    try:
+        if id == own:
+            tech = file_variant(cluster, tech, world)
+            changed, plan = cluster, compute_plan(cluster)
+        elif tech.transport == "nvmeof":
+            changed, plan = cluster, _store_plan(cluster)
+        else:
+            changed, plan = first_that_fits(cluster, tech, world)
+        return Situation(tech, changed, id == own, plan, network_path(changed, world, tech, plan))
+    except UserError as error:
+        return Situation(tech, cluster, id == own, None, None, error.what)
+
+
+def in_world(situation: Situation, world: World) -> Situation:
+    """Return the same situation in another world: the structure stays, rates and latencies change."""
+    if situation.plan is None:
+        return situation
+    path = network_path(situation.cluster, world, situation.technology, situation.plan)
+    return replace(situation, path=path)
+
+
+def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology:
+    """Return the catalog's technology with what the file says of its NICs, rate, MTU and sockets."""
+    compute = cluster.networks.compute
+    rate = link_rate_Bps(cluster) * compute.planes
+    server_nic = world.text("server", cluster.server, "nic")
+    changed = replace(
+        tech,
+        switches=(compute.switch,),
+        nic=compute.nic or server_nic,
+        nic_Bps=rate,
+        nics=server_nics(cluster),
+        mtu_bytes=compute.mtu_bytes or tech.mtu_bytes,
+        sockets=compute.sockets or tech.sockets,
+    )
+    if rate != tech.nic_Bps:
+        changed = replace(changed, label=f"{tech.label} at {format_bits_rate(rate)} a NIC")
+    return changed
+
+
+def _store_plan(cluster: Cluster) -> Plan:
+    plan = storage_plan(cluster)
+    if plan is None:
+        raise UserError("the cluster file has no storage network")
+    return plan
+
+
+def network_path(cluster: Cluster, world: World, tech: Technology, plan: Plan) -> Path:
+    """Return the path between two servers at the plan's mean distance."""
+    return path_over(cluster, world, tech, mean_way(world, tech, plan), plan)
+
+
+def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: Plan) -> Path:
+    """Return the path between two servers that ``way`` apart are."""
+    graph = _graph(cluster, world, tech, plan)
+    nvmeof = tech.transport == "nvmeof"
+    nics = plan.demand.rails if nvmeof else tech.nics or server_nics(cluster)
+    end = Endpoint(
+        graph=graph,
+        cores=world.number("server", cluster.server, "cores"),
+        nic_Bps=world.number("server", cluster.server, "storage_nic_Bps") if nvmeof else tech.nic_Bps,
+        nics=nics,
+        mtu_bytes=tech.mtu_bytes,
+        sockets=tech.sockets,
+        store=_store(cluster, world) if nvmeof else None,
+    )
+    return TRANSPORTS[tech.transport].path(tech.label, tech.header, end, way, world)
+
+
+def _graph(cluster: Cluster, world: World, tech: Technology, plan: Plan) -> ServerGraph:
+    return server_graph(world, cluster.server)
+
+
+def _store(cluster: Cluster, world: World) -> Store | None:
+    storage = cluster.networks.storage
+    if storage is None:
+        return None
+    port_Bps = world.number("server", cluster.server, "storage_nic_Bps")
+    return Store(cluster.servers, storage.targets, storage.ports_per_target, port_Bps, storage.drives_per_target)
+
+
+def way_of(world: World, tech: Technology, plan: Plan, switches: float) -> Way:
+    """Return the way through so many switches: 1, 3 or 5, or the mean of several."""
+    lengths = "rail-only" if plan.topology == "rail-only" else plan.topology
+    lengths = lengths if world.has("cabling", lengths, "server_leaf_m") else "other"
+
+    def metres(tier: str) -> float:
+        return world.number("cabling", lengths, f"{tier}_m")
+
+    port_s = world.number("switch", plan.switch.id, "port_to_port_s")
+    tiers = ("server_leaf", "leaf_spine", "spine_core")[: 1 + (switches > 1) + (switches > 3)]
+    cables = [metres(tier) for tier in tiers] * 2
+    whole = 1 if switches <= 1 else 3 if switches <= 3 else 5
+    # A mean between two distances scales the switch and cable time of the longer one.
+    share = switches / whole if switches else 0.0
+    return Way(whole if switches else 0, port_s * share, tuple(m * share for m in cables), tech.fec)
+
+
+def mean_way(world: World, tech: Technology, plan: Plan) -> Way:
+    """Return the way of the mean pair of servers (of the same rail, as collectives pair them)."""
+    return way_of(world, tech, plan, mean_switches(plan) or float(worst_switches(plan)) or 1.0)
+
+
+def domain_gpus(cluster: Cluster, world: World) -> int:
+    """Return the GPUs of one NVLink domain, at most those of the cluster."""
+    domain = int(world.number("server", cluster.server, "scaleup_domain_gpus"))
+    own = int(world.number("server", cluster.server, "gpus"))
+    return min(max(domain, own) if domain > own else own, cluster.servers * own)
+
+
+def communicator(situation: Situation, world: World, group: Group) -> Communicator:
+    """Return what a group of ranks has for itself; groups that work at the same time share a node's NICs equally."""
+    path, cluster = situation.path, situation.cluster
+    if path is None:
+        raise UserError(situation.refused)
+    server, gpu = cluster.server, world.text("server", cluster.server, "gpu")
+    servers_a_node = max(1, domain_gpus(cluster, world) // int(world.number("server", server, "gpus")))
+    nics = path.nics * servers_a_node
+    generation = _generation(world.text("gpu", gpu, "generation"))
+    linked = world.number("gpu", gpu, "scaleup_links") > 0 and world.number("server", server, "scaleup_domain_gpus") > 1
+    return Communicator(
+        ranks=group.ranks,
+        nodes=group.nodes,
+        generation=generation,
+        cpu=world.text("server", server, "cpu_vendor"),
+        link_Bps=world.number("gpu", gpu, "scaleup_oneway_Bps") if linked else _pcie_Bps(world, server),
+        links=int(world.number("gpu", gpu, "scaleup_links")) if linked else 0,
+        node_Bps=path.rate_Bps * nics / group.concurrent_per_node,
+        nics=max(1, nics // group.concurrent_per_node),
+        network_latency_s=path.step_latency_s(),
+        switched=world.number("server", server, "nvswitches") > 0,
+        sharp=world.text("switch", situation.plan.switch.id, "in_network_reduction").startswith("SHARP")
+        if situation.plan
+        else False,
+        in_switch=linked and generation in ("hopper", "blackwell") and world.number("server", server, "nvswitches") > 0,
+    )
+
+
+def _generation(name: str) -> str:
+    """Return the NCCL generation whose constants stand for a GPU; other vendors' libraries are taken for Hopper's."""
+    return name if name in ("volta", "ampere", "hopper", "blackwell") else "hopper"
+
+
+def _pcie_Bps(world: World, server: str) -> float:
+    gen = int(world.number("server", server, "pcie_gen"))
+    return world.number("pcie", f"gen{gen}", "x16_Bps") * world.number("server", server, "pcie_lanes") / 16
+
+
+_OPERATION = {"send": "sendrecv"}
+
+
+def communicate(situation: Situation, world: World, estimator: Estimator) -> Communicate:
+    """Return the function that times a step's communication on this network."""
+    known: dict[Group, Communicator] = {}
+
+    def seconds(op: str, size_bytes: float, group: Group, kind: str) -> float:
+        if group.ranks == 1 or not size_bytes:
+            return 0.0
+        if group not in known:
+            known[group] = communicator(situation, world, group)
+        return estimator.estimate(_OPERATION.get(op, op), size_bytes, known[group]).time_s
+
+    return seconds

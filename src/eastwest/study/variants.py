@@ -1,0 +1,62 @@
+"""Other technologies in the user's cluster. One idea: an alternative is the same cluster file with another compute network.
+
+The topology and its oversubscription stay; what belongs to one switch or design (units, counts of spines, the fabric
+manager's links) does not, and the topology's own defaults take its place.
+"""
+
+from __future__ import annotations
+
+from eastwest.catalog.world import World
+from eastwest.errors import UserError
+from eastwest.fabric.topology import Plan
+from eastwest.spec.cluster import Cluster
+from eastwest.study.check import compute_plan, link_rate_Bps
+from eastwest.transport.technology import Technology
+
+# The entry whose stack, sockets and switches stand for a file's Ethernet of at least this rate.
+_TCP_BY_RATE = (("tcp-400g", 25e9), ("tcp-100g", 2.5e9), ("tcp-10g", 0.25e9), ("gigabit-ethernet", 0.0))
+KEPT_OPTIONS = ("oversubscription",)
+_FILE_TECHNOLOGY = {"infiniband": "infiniband", "ethernet": "roce", "management": "ethernet-tcp"}
+
+
+def file_technology(cluster: Cluster) -> str:
+    """Return the technology entry that the file's compute network is: ``infiniband-gpudirect`` or such."""
+    compute = cluster.networks.compute
+    if compute.technology == "ethernet-tcp":
+        rate = link_rate_Bps(cluster)
+        return next(id for id, least_Bps in _TCP_BY_RATE if rate >= least_Bps)
+    return f"{compute.technology}-{'gpudirect' if compute.gpudirect else 'staged'}"
+
+
+def variant(cluster: Cluster, technology: Technology, switch: str) -> Cluster:
+    """Return the cluster with this technology's network and one of its switches."""
+    compute = cluster.networks.compute
+    update = {
+        "technology": "ethernet-tcp" if technology.transport == "tcp" else _FILE_TECHNOLOGY[technology.fabric],
+        "switch": switch,
+        "gpudirect": technology.gpudirect,
+        "nic": None,
+        "nics": technology.nics or None,
+        "rate_Bps": technology.nic_Bps,
+        "mtu_bytes": technology.mtu_bytes,
+        "planes": 1,
+        "sockets": technology.sockets or None,
+        "options": tuple((key, value) for key, value in compute.options if key in KEPT_OPTIONS),
+    }
+    networks = cluster.networks.model_copy(update={"compute": compute.model_copy(update=update)})
+    return cluster.model_copy(update={"networks": networks})
+
+
+def first_that_fits(cluster: Cluster, technology: Technology, world: World) -> tuple[Cluster, Plan]:
+    """Return the variant and plan with the first of the technology's switches that can hold the cluster.
+
+    Raises UserError with the last switch's reason if none can.
+    """
+    reason = UserError(f"{technology.id} names no switch")
+    for switch in technology.switches:
+        tried = variant(cluster, technology, world.catalog.require("switch", switch))
+        try:
+            return tried, compute_plan(tried)
+        except UserError as error:
+            reason = error
+    raise reason

@@ -1,0 +1,157 @@
+"""What every transport starts from: the two ends, the way between them, and what packets weigh.
+
+One idea: a transport knows stages; where the message starts, how many switches it crosses and how long the cables are
+comes from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eastwest.catalog.world import World
+from eastwest.errors import UserError
+from eastwest.fabric.server import Flow, Route, ServerGraph, joined, route
+from eastwest.transport.stages import Place, Stage
+
+RDMA_MTUS = (4096, 2048, 1024, 512, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Storage targets that servers share: how many servers and targets, and what a target has."""
+
+    servers: int
+    targets: int
+    ports: int  # of a target
+    port_Bps: float
+    drives: int  # of a target
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server as a transport sees it; both ends are alike.
+
+    ``in_gpu`` tells whether the payload starts and ends in GPU memory; ``inline`` whether it goes with the doorbell
+    (small messages from host memory, as ``ib_write_lat`` sends them).
+    """
+
+    graph: ServerGraph
+    cores: float
+    nic_Bps: float  # line rate of one NIC, one way
+    nics: int
+    mtu_bytes: int
+    sockets: int = 0
+    in_gpu: bool = True
+    inline: bool = False
+    store: Store | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The network between two servers: its switches, each cable's length, and the FEC of its links."""
+
+    switches: int
+    switch_s: float  # port to port
+    metres: tuple[float, ...]  # of each cable
+    fec: str = "fec-kp4"
+
+    def __post_init__(self) -> None:
+        if self.switches < 0 or any(m < 0 for m in self.metres):
+            raise UserError("a way needs lengths and switches that are not negative")
+
+    def stages(self, world: World, wire_Bps: float) -> tuple[Stage, ...]:
+        """Return the wire and switch stages; ``wire_Bps`` is the payload rate at which bytes enter the wire."""
+        link = world.number("wire", self.fec, "link_s")
+        module = world.number("wire", "module", "link_s") if self.fec != "fec-none" else 0.0
+        cables = sum(self.metres) * world.number("wire", "cable", "s_per_m")
+        wire = len(self.metres) * (link + module) + cables
+        stages = [Stage("cables, FEC and modules", Place.WIRE, "network", message_s=wire, byte_s=1.0 / wire_Bps,
+                        pipelined=True, why=f"{len(self.metres)} links, {sum(self.metres):.0f} m of cable")]  # fmt: skip
+        if self.switches:
+            why = f"{self.switches} switch{'es' if self.switches > 1 else ''}, cut-through"
+            stages.append(Stage("switches", Place.SWITCH, "network", message_s=self.switches * self.switch_s, why=why))
+        return tuple(stages)
+
+
+def path_mtu_bytes(ethernet_mtu_bytes: int, world: World) -> int:
+    """Return the RDMA path MTU that fits an Ethernet MTU: 1500 -> 1024, 4096 -> 2048, 4200 and 9000 -> 4096."""
+    room = ethernet_mtu_bytes - world.number("header", "roce", "mtu_overhead_bytes")
+    for mtu in RDMA_MTUS:
+        if mtu <= room:
+            return mtu
+    raise UserError(f"an Ethernet MTU of {ethernet_mtu_bytes} has no room for an RDMA packet")
+
+
+def packet_bytes(header: str, mtu_bytes: int, world: World, timestamps: bool = True) -> int:
+    """Return the payload of a full packet: RDMA's path MTU, or TCP's segment within the Ethernet MTU."""
+    if header == "infiniband":
+        return mtu_bytes
+    if header == "roce":
+        return mtu_bytes if mtu_bytes in RDMA_MTUS else path_mtu_bytes(mtu_bytes, world)
+    inside = world.number("header", "tcp", "ip_tcp_bytes")
+    inside += world.number("header", "tcp", "timestamp_bytes") if timestamps else 0
+    if mtu_bytes <= inside:
+        raise UserError(f"an MTU of {mtu_bytes} has no room for a TCP segment")
+    return int(mtu_bytes - inside)
+
+
+def header_efficiency(header: str, payload_bytes: int, world: World, timestamps: bool = True) -> float:
+    """Return payload over bytes on the wire for packets with this payload."""
+    if header == "tcp":
+        around = sum(world.number("header", "tcp", a) for a in ("frame_bytes", "ip_tcp_bytes"))
+        around += world.number("header", "tcp", "timestamp_bytes") if timestamps else 0
+    else:
+        around = world.number("header", header, "packet_bytes")
+    return payload_bytes / (payload_bytes + around)
+
+
+def pairs(end: Endpoint) -> list[tuple[int, int, float]]:
+    """Return (GPU, NIC, share of the NIC's traffic) of each GPU and NIC that work together."""
+    form = end.graph.structure
+    if not len(form.nic):
+        raise UserError(f"server '{end.graph.id}' has no compute NIC")
+    used = [r * len(form.nic) // end.nics if end.nics <= len(form.nic) else r % len(form.nic) for r in range(end.nics)]
+    if end.nics < len(form.nic):
+        # Fewer NICs than the server's own: every GPU sends through the nearest of those that are used.
+        gpus = len(form.gpu)
+        return [(g, used[g * end.nics // gpus], 1.0 / (gpus / end.nics)) for g in range(gpus)]
+    return [(g, r, 1.0 / len(form.gpus_of_nic[r])) for r in used for g in form.gpus_of_nic[r]]
+
+
+def direct_flows(end: Endpoint) -> list[Flow]:
+    """Return the flows with every NIC sending and receiving at rate 1 between it and GPU memory."""
+    form = end.graph.structure
+    flows: list[Flow] = []
+    for g, r, share in pairs(end):
+        there = route(form, form.gpu[g], form.nic[r])
+        flows += [(there, share), (route(form, form.nic[r], form.gpu[g]), share)]
+    return flows
+
+
+def staged_ways(end: Endpoint, gpu: int, nic: int) -> tuple[Route, Route]:
+    """Return the way out (GPU to host memory to NIC) and the way in; the buffer lies on the NIC's socket."""
+    form = end.graph.structure
+    memory = form.dram[form.socket_of_nic[nic]]
+    out = joined(route(form, form.gpu[gpu], memory), route(form, memory, form.nic[nic]))
+    back = joined(route(form, form.nic[nic], memory), route(form, memory, form.gpu[gpu]))
+    return out, back
+
+
+def staged_flows(end: Endpoint, cpu_copies: int = 0) -> list[Flow]:
+    """Return the flows through host memory; each copy by the CPU reads and writes the memory once more."""
+    form = end.graph.structure
+    flows: list[Flow] = []
+    for g, r, share in pairs(end):
+        flows += [(way, share) for way in staged_ways(end, g, r)]
+        root, memory = form.root[form.socket_of_nic[r]], form.dram[form.socket_of_nic[r]]
+        again = joined(route(form, memory, root), route(form, root, memory))
+        flows += [(again, share)] * (2 * cpu_copies)
+    return flows
+
+
+def binding(limits: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """Return limits ascending, each name once."""
+    seen: dict[str, float] = {}
+    for name, rate in sorted(limits, key=lambda pair: (pair[1], pair[0])):
+        seen.setdefault(name, rate)
+    return tuple(seen.items())

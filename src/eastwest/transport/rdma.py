@@ -1,0 +1,86 @@
+"""RDMA with GPUDirect: the NIC reads and writes GPU memory itself; the peer's CPU does nothing.
+
+::
+
+    CPU: post, doorbell ─ NIC: fetch, read GPU memory ─ wire ─ switches ─ NIC ─ write GPU memory     (poll)
+
+InfiniBand and RoCEv2 differ in headers, in the NIC's work for UDP/IP, and in the switches between.
+"""
+
+from __future__ import annotations
+
+from eastwest.catalog.world import World
+from eastwest.fabric.server import bottlenecks
+from eastwest.transport.endpoint import Endpoint, Way, binding, direct_flows, header_efficiency, packet_bytes
+from eastwest.transport.stages import Path, Place, Stage
+
+
+def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+    """Return the path of one-sided writes between GPU memories (or host memories, if ``end`` says so)."""
+    packet = packet_bytes(header, end.mtu_bytes, world)
+    efficiency = header_efficiency(header, packet, world)
+    wire = end.nic_Bps * efficiency
+    inside = bottlenecks(end.graph, direct_flows(end))
+    limits = binding([("the NIC's line", wire), *inside])
+    rate = limits[0][1]
+    return Path(
+        name, (*send(header, end, world), *way.stages(world, wire), *receive(header, end, world)), packet, efficiency,
+        rate, min(wire, inside[-1][1]), end.nics, limits, cores(rate * end.nics, world), 0.0, wire,
+    )  # fmt: skip
+
+
+def cores(server_Bps: float, world: World) -> float:
+    """Return the cores that post and poll for a server's traffic in messages as NCCL cuts them."""
+    verbs = ("post_s", "doorbell_s", "poll_s")
+    message_s = sum(world.number("stack", "verbs", name) for name in verbs)
+    return server_Bps / world.number("stack", "verbs", "message_bytes") * message_s
+
+
+def send(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the sender's stages."""
+
+    def verbs(attribute: str) -> float:
+        return world.number("stack", "verbs", attribute)
+
+    memory = "GPU" if end.in_gpu else "host"
+    stages = [
+        Stage("post the work request", Place.CPU, "sender", verbs("post_s"), cpu=True,
+              why="the CPU writes one descriptor to the send queue"),
+        Stage("ring the doorbell", Place.CPU, "sender", verbs("doorbell_s"), cpu=True,
+              why="the payload goes with it" if end.inline else "one posted write tells the NIC"),
+    ]  # fmt: skip
+    if not end.inline:
+        read_s = verbs("gpu_read_s" if end.in_gpu else "host_read_s")
+        stages += [
+            Stage("fetch the descriptor", Place.PCIE, "sender", verbs("descriptor_read_s"),
+                  why="the NIC reads it from host memory"),
+            Stage(f"read {memory} memory", Place.PCIE, "sender", read_s, byte_s=1.0 / _pcie_Bps(end), pipelined=True,
+                  why=f"the NIC reads the payload straight from {memory} memory"),
+        ]  # fmt: skip
+    return (*stages, nic_stage(header, "sender", world))
+
+
+def receive(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the receiver's stages: no CPU, until somebody looks at the data."""
+    memory = "GPU" if end.in_gpu else "host"
+    write_s = world.number("stack", "verbs", "gpu_write_s" if end.in_gpu else "host_write_s")
+    return (
+        nic_stage(header, "receiver", world),
+        Stage(f"write {memory} memory", Place.PCIE, "receiver", write_s, byte_s=1.0 / _pcie_Bps(end), pipelined=True,
+              why=f"the NIC writes the payload straight to {memory} memory; the CPU is not asked"),
+        Stage("see it is there", Place.GPU if end.in_gpu else Place.CPU, "receiver",
+              world.number("stack", "verbs", "poll_s"), cpu=not end.in_gpu, why="a flag behind the data is polled"),
+    )  # fmt: skip
+
+
+def nic_stage(header: str, side: str, world: World) -> Stage:
+    """Return the NIC's own work on one side."""
+    kind = "roce" if header == "roce" else "infiniband"
+    why = "builds and checks packets, keeps the connection's state in hardware"
+    return Stage("NIC", Place.NIC, side, world.number("stack", "verbs", f"nic_{kind}_s"), why=why)
+
+
+def _pcie_Bps(end: Endpoint) -> float:
+    """Return the rate of the PCIe link of a NIC."""
+    form = end.graph.structure
+    return float(end.graph.fabric.link_rate_Bps[form.source == form.nic[0]][0])

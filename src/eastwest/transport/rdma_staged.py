@@ -1,0 +1,61 @@
+"""RDMA without GPUDirect: the NIC reaches host memory only, so each side copies between GPU and host memory.
+
+Each byte crosses the GPU's PCIe switch twice more and the host's memory twice on each side; uplinks and memory are
+shared by all GPUs of the server, which is where the loss comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eastwest.catalog.world import World
+from eastwest.fabric.server import bottlenecks, route
+from eastwest.transport import rdma
+from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes, staged_flows
+from eastwest.transport.stages import Path, Place, Stage
+
+
+def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+    """Return the path through host memory on both sides."""
+    packet = packet_bytes(header, end.mtu_bytes, world)
+    efficiency = header_efficiency(header, packet, world)
+    wire = end.nic_Bps * efficiency
+    inside = host_limits(end, staged_flows(end), world)
+    limits = binding([("the NIC's line", wire), *inside])
+    rate = limits[0][1]
+    host = replace(end, in_gpu=False)
+    stages = (
+        copy_stage("copy GPU to host memory", "sender", end, world),
+        *rdma.send(header, host, world),
+        *way.stages(world, wire),
+        *rdma.receive(header, host, world),
+        copy_stage("copy host to GPU memory", "receiver", end, world),
+    )
+    # Each NIC's bytes are written and read once on the way out and once on the way in.
+    memory = 4 * rate * end.nics * (1 - world.number("stack", "host", "cache_share"))
+    alone = min(wire, alone_Bps(end))
+    return Path(name, stages, packet, efficiency, rate, max(rate, alone), end.nics, limits,
+                rdma.cores(rate * end.nics, world), memory, wire)  # fmt: skip
+
+
+def copy_stage(name: str, side: str, end: Endpoint, world: World) -> Stage:
+    """Return a copy between GPU and host memory: a launch by the CPU, the bytes over PCIe."""
+    launch = world.number("stack", "gpu-copy", "launch_s")
+    rate = alone_Bps(end)
+    # A collective's kernel, once it runs, writes to and reads from host memory itself: nothing is launched.
+    running = world.number("stack", "gpu-copy", "running_s")
+    why = "the CPU starts a copy, the GPU's engine moves it over PCIe and host memory"
+    return Stage(name, Place.GPU, side, launch, byte_s=1.0 / rate, cpu=True, copies=1, why=why, running_s=running)
+
+
+def alone_Bps(end: Endpoint) -> float:
+    """Return the rate of a copy with nobody else on the way: the slowest link between a GPU and its socket's memory."""
+    form = end.graph.structure
+    links = route(form, form.gpu[0], form.dram[form.socket_of_gpu[0]])
+    return float(end.graph.fabric.link_rate_Bps[list(links)].min())
+
+
+def host_limits(end: Endpoint, flows: list[tuple[tuple[int, ...], float]], world: World) -> list[tuple[str, float]]:
+    """Return the limits of flows through host memory; the cache keeps a share of them out of DRAM."""
+    kept = 1 - world.number("stack", "host", "cache_share")
+    return [(name, rate / kept if name.startswith("memory") else rate) for name, rate in bottlenecks(end.graph, flows)]

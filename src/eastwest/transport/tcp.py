@@ -1,0 +1,96 @@
+"""TCP/IP: the kernel touches every packet, on both sides.
+
+::
+
+    copy GPU to host ─ system call ─ copy to kernel ─ segment, queue, driver ─ NIC ─ wire … NIC ─ interrupt ─
+    softirq, protocol ─ wake the thread ─ copy from kernel ─ copy host to GPU
+
+Throughput is bound by cores (each byte is copied, each packet handled), by one core a connection, by the window over
+the round trip, and by host memory, which every byte crosses four times on each side.
+"""
+
+from __future__ import annotations
+
+from eastwest.catalog.world import World
+from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes, staged_flows
+from eastwest.transport.rdma_staged import alone_Bps, copy_stage, host_limits
+from eastwest.transport.stages import Path, Place, Stage
+
+
+def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+    """Return the path of kernel TCP between GPU memories."""
+    packet = packet_bytes(header, end.mtu_bytes, world)
+    efficiency = header_efficiency(header, packet, world)
+    wire = end.nic_Bps * efficiency
+    stages = (*send(end, world), *way.stages(world, wire), *receive(end, world))
+    receiver, sender = (_core_s_per_B(stages, side, packet) for side in ("receiver", "sender"))
+    cores = end.cores * world.number("stack", "host", "network_cores_share")
+    round_trip = 2 * sum(s.message_s + s.packet_s for s in stages if "GPU" not in s.name)
+    window = world.number("stack", "tcp", "window_bytes")
+    sockets = max(1, end.sockets)
+    limits = binding([
+        ("the NIC's line", wire),
+        ("CPU cores, copying and handling packets", cores / (sender + receiver) / end.nics),
+        (f"one core for each of {sockets} connections", sockets / receiver),
+        ("TCP's window over the round trip", sockets * window / round_trip),
+        *host_limits(end, staged_flows(end, cpu_copies=1), world),
+    ])  # fmt: skip
+    rate = limits[0][1]
+    kept = 1 - world.number("stack", "host", "cache_share")
+    alone = min(wire, alone_Bps(end), *(limit for what, limit in limits if "connections" in what or "window" in what))
+    return Path(name, stages, packet, efficiency, rate, max(rate, alone), end.nics, limits,
+                rate * end.nics * (sender + receiver), 8 * rate * end.nics * kept, wire)  # fmt: skip
+
+
+def _core_s_per_B(stages: tuple[Stage, ...], side: str, packet: int) -> float:
+    """Return the CPU seconds a byte of a long stream on one side; copies to the GPU are not the CPU's."""
+    ours = [s for s in stages if s.cpu and s.side == side and s.place is Place.CPU]
+    return sum(s.byte_s + s.packet_s / packet for s in ours)
+
+
+def send(end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the sender's stages."""
+
+    def tcp(attribute: str) -> float:
+        return world.number("stack", "tcp", attribute)
+
+    verbs = "verbs"
+    nic_s = world.number("stack", verbs, "nic_infiniband_s")
+    stages = [
+        Stage("system call", Place.CPU, "sender", tcp("syscall_s"), cpu=True, why="from the process into the kernel"),
+        Stage("copy user to kernel", Place.CPU, "sender", byte_s=tcp("copy_s_per_B"), cpu=True, copies=1,
+              why="the kernel keeps its own copy until it is acknowledged"),
+        Stage("protocol, queue, driver", Place.CPU, "sender", tcp("segment_s"), tcp("send_packet_s"),
+              tcp("send_s_per_B"), pipelined=True, cpu=True, why="segments, checks, queues and describes every packet"),
+        Stage("ring the doorbell", Place.CPU, "sender", world.number("stack", verbs, "doorbell_s"), cpu=True),
+        Stage("read host memory", Place.PCIE, "sender", world.number("stack", verbs, "host_read_s"),
+              byte_s=1.0 / alone_Bps(end), pipelined=True, why="the NIC reads the packets from host memory"),
+        Stage("NIC", Place.NIC, "sender", nic_s),
+    ]  # fmt: skip
+    if end.in_gpu:
+        stages.insert(0, copy_stage("copy GPU to host memory", "sender", end, world))
+    return tuple(stages)
+
+
+def receive(end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the receiver's stages."""
+
+    def tcp(attribute: str) -> float:
+        return world.number("stack", "tcp", attribute)
+
+    stages = [
+        Stage("NIC", Place.NIC, "receiver", world.number("stack", "verbs", "nic_infiniband_s")),
+        Stage("write host memory", Place.PCIE, "receiver", world.number("stack", "verbs", "host_write_s"),
+              byte_s=1.0 / alone_Bps(end), pipelined=True, why="the NIC writes packets to kernel buffers"),
+        Stage("interrupt", Place.CPU, "receiver", tcp("interrupt_s"), cpu=True, interrupts=1,
+              why="the NIC stops a core, which enters the kernel"),
+        Stage("softirq and protocol", Place.CPU, "receiver", tcp("protocol_s"), tcp("receive_packet_s"),
+              tcp("receive_s_per_B"), pipelined=True, cpu=True, why="checks, orders and acknowledges every packet"),
+        Stage("wake the thread", Place.CPU, "receiver", tcp("wakeup_s"), cpu=True, context_switches=1,
+              why="the process sleeps until its data is there"),
+        Stage("copy kernel to user", Place.CPU, "receiver", byte_s=tcp("copy_s_per_B"), cpu=True, copies=1,
+              why="from the kernel's buffers to the process's"),
+    ]  # fmt: skip
+    if end.in_gpu:
+        stages.append(copy_stage("copy host to GPU memory", "receiver", end, world))
+    return tuple(stages)
