@@ -312,7 +312,7 @@ def _rates(world: World, server: str, card: str, nvswitches: int, mesh_links: in
 
     scaleup = world.number("gpu", world.text("server", server, "gpu"), "scaleup_oneway_Bps")
     gen, lanes = number("pcie_gen"), number("pcie_lanes")
-    to_root = pcie_Bps(min(gen, world.number("pcie", "root", "gen_max")), lanes)
+    to_root = pcie_Bps(min(gen, world.number("root-complex", "server-cpu", "pcie_gen_max")), lanes)
     nic_gen, nic_lanes = world.number("nic", card, "pcie_gen"), world.number("nic", card, "pcie_lanes")
     rate = {
         LinkClass.NVLINK: scaleup / nvswitches,
