@@ -203,7 +203,7 @@ def _nvls_bus_Bps(operation: str, algorithm: str, comm: Communicator, graph: Gra
     intra *= 2.0 if operation == "all_reduce" else (comm.local - 1) / comm.local
     if comm.nodes == 1:
         return graph.channels * intra
-    inter = graph.inter_Bps if comm.nodes == 2 or algorithm == "nvls" else graph.inter_Bps / 2
+    inter = graph.inter_Bps * (2.0 if comm.nodes == 2 and algorithm == "nvls_tree" else 1.0)
     bus = graph.channels * min(intra, inter)
     if algorithm == "nvls_tree":
         bus = min(
