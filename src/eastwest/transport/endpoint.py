@@ -6,11 +6,12 @@ comes from here.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from eastwest.catalog.world import World
 from eastwest.errors import UserError
-from eastwest.fabric.server import Flow, Route, ServerGraph, joined, route
+from eastwest.fabric.server import Flow, Route, ServerGraph, Structure, joined, route
 from eastwest.transport.stages import Place, Stage
 
 RDMA_MTUS = (4096, 2048, 1024, 512, 256)
@@ -105,48 +106,52 @@ def header_efficiency(header: str, payload_bytes: int, world: World, timestamps:
     return payload_bytes / (payload_bytes + around)
 
 
-def pairs(end: Endpoint) -> list[tuple[int, int, float]]:
-    """Return (GPU, NIC, share of the NIC's traffic) of each GPU and NIC that work together."""
-    form = end.graph.structure
-    if not len(form.nic):
-        raise UserError(f"server '{end.graph.id}' has no compute NIC")
-    used = [r * len(form.nic) // end.nics if end.nics <= len(form.nic) else r % len(form.nic) for r in range(end.nics)]
-    if end.nics < len(form.nic):
+@functools.lru_cache(maxsize=256)
+def pairs(form: Structure, nics: int) -> tuple[tuple[int, int, float], ...]:
+    """Return (GPU, NIC, share of the NIC's traffic) of each GPU and NIC that work together, with so many NICs used."""
+    built, gpus = len(form.nic), len(form.gpu)
+    if nics < built:
         # Fewer NICs than the server's own: every GPU sends through the nearest of those that are used.
-        gpus = len(form.gpu)
-        return [(g, used[g * end.nics // gpus], 1.0 / (gpus / end.nics)) for g in range(gpus)]
-    return [(g, r, 1.0 / len(form.gpus_of_nic[r])) for r in used for g in form.gpus_of_nic[r]]
+        return tuple((g, g * nics // gpus * built // nics, nics / gpus) for g in range(gpus))
+    return tuple((g, r % built, 1.0 / len(form.gpus_of_nic[r % built])) for r in range(nics)
+                 for g in form.gpus_of_nic[r % built])  # fmt: skip
 
 
-def direct_flows(end: Endpoint) -> list[Flow]:
+def direct_flows(end: Endpoint) -> tuple[Flow, ...]:
     """Return the flows with every NIC sending and receiving at rate 1 between it and GPU memory."""
-    form = end.graph.structure
+    return _direct_flows(end.graph.structure, end.nics)
+
+
+@functools.lru_cache(maxsize=256)
+def _direct_flows(form: Structure, nics: int) -> tuple[Flow, ...]:
     flows: list[Flow] = []
-    for g, r, share in pairs(end):
-        there = route(form, form.gpu[g], form.nic[r])
-        flows += [(there, share), (route(form, form.nic[r], form.gpu[g]), share)]
-    return flows
+    for g, r, share in pairs(form, nics):
+        flows += [(route(form, form.gpu[g], form.nic[r]), share), (route(form, form.nic[r], form.gpu[g]), share)]
+    return tuple(flows)
 
 
-def staged_ways(end: Endpoint, gpu: int, nic: int) -> tuple[Route, Route]:
+def staged_ways(form: Structure, gpu: int, nic: int) -> tuple[Route, Route]:
     """Return the way out (GPU to host memory to NIC) and the way in; the buffer lies on the NIC's socket."""
-    form = end.graph.structure
     memory = form.dram[form.socket_of_nic[nic]]
     out = joined(route(form, form.gpu[gpu], memory), route(form, memory, form.nic[nic]))
     back = joined(route(form, form.nic[nic], memory), route(form, memory, form.gpu[gpu]))
     return out, back
 
 
-def staged_flows(end: Endpoint, cpu_copies: int = 0) -> list[Flow]:
+def staged_flows(end: Endpoint, cpu_copies: int = 0) -> tuple[Flow, ...]:
     """Return the flows through host memory; each copy by the CPU reads and writes the memory once more."""
-    form = end.graph.structure
+    return _staged_flows(end.graph.structure, end.nics, cpu_copies)
+
+
+@functools.lru_cache(maxsize=256)
+def _staged_flows(form: Structure, nics: int, cpu_copies: int) -> tuple[Flow, ...]:
     flows: list[Flow] = []
-    for g, r, share in pairs(end):
-        flows += [(way, share) for way in staged_ways(end, g, r)]
+    for g, r, share in pairs(form, nics):
+        flows += [(way, share) for way in staged_ways(form, g, r)]
         root, memory = form.root[form.socket_of_nic[r]], form.dram[form.socket_of_nic[r]]
         again = joined(route(form, memory, root), route(form, root, memory))
         flows += [(again, share)] * (2 * cpu_copies)
-    return flows
+    return tuple(flows)
 
 
 def binding(limits: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:

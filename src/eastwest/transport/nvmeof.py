@@ -10,13 +10,13 @@ once and read once, so it crosses the storage network twice and all servers shar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eastwest.catalog.world import World
 from eastwest.errors import UserError
 from eastwest.transport import rdma, tcp
 from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes
-from eastwest.transport.rdma_staged import copy_stage
+from eastwest.transport.rdma_staged import copy_stages
 from eastwest.transport.stages import Path, Place, Stage
 
 
@@ -43,8 +43,9 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     bound = binding(limits)
     rate = bound[0][1]
     memory = 4.0 * rate * end.nics if over_tcp else 0.0
-    return Path(name, _stages(header, end, way, world, wire), packet, efficiency, rate, min(wire, limits[1][1]), end.nics,
-                bound, rate * end.nics * core_s, memory, wire)  # fmt: skip
+    stages, alone = _stages(header, end, way, world, wire, packet), min(wire, limits[1][1])
+    return Path(name, stages, packet, efficiency, rate, max(rate, alone), end.nics, bound, rate * end.nics * core_s,
+                memory, wire)  # fmt: skip
 
 
 def _core_s_per_B(over_tcp: bool, world: World) -> float:
@@ -57,41 +58,90 @@ def _core_s_per_B(over_tcp: bool, world: World) -> float:
     return commands + (2 * nvmeof("core_s_per_B_tcp") if over_tcp else 0.0)
 
 
-def _stages(header: str, end: Endpoint, way: Way, world: World, wire: float) -> tuple[Stage, ...]:
-    def nvmeof(attribute: str) -> float:
-        return world.number("stack", "nvmeof", attribute)
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """One way between a server and a target: the software at either end, and all hardware between."""
 
-    host = replace(end, in_gpu=header != "tcp")
-    module_send, module_receive = _carrier(header, host, world)
-    there = (*module_send, *way.stages(world, wire), *module_receive)
-    back = (*module_send, *way.stages(world, wire), *module_receive)
-    small = tuple(replace(s, byte_s=0.0) for s in there)
-    staged = header == "tcp" and end.in_gpu
-    return (
-        *((copy_stage("copy GPU to host memory", "sender", end, world),) if staged else ()),
-        Stage("submit the write", Place.CPU, "sender", nvmeof("submit_s"), cpu=True, why="block layer, command capsule"),
-        *there,
-        Stage("target's queue", Place.CPU, "network", nvmeof("target_s"), why="the target's own CPU or offload"),
-        Stage("drive takes the write", Place.DEVICE, "network", nvmeof("flash_write_s"),
-              byte_s=1.0 / nvmeof("drive_write_Bps"), pipelined=True, why="into its protected buffer"),
-        Stage("complete the write", Place.CPU, "sender", nvmeof("complete_s"), cpu=True, context_switches=1,
-              interrupts=1),
-        Stage("notify the reader", Place.CPU, "sender", nvmeof("notify_s"), cpu=True, context_switches=1,
-              why="the store does not tell anybody that data is there"),
-        Stage("submit the read", Place.CPU, "receiver", nvmeof("submit_s"), cpu=True),
-        *small,
-        Stage("target's queue", Place.CPU, "network", nvmeof("target_s")),
-        Stage("drive reads flash", Place.DEVICE, "network", nvmeof("flash_read_s"),
-              byte_s=1.0 / nvmeof("drive_read_Bps"), pipelined=True),
-        *back,
-        Stage("complete the read", Place.CPU, "receiver", nvmeof("complete_s"), cpu=True, context_switches=1,
-              interrupts=1),
-        *((copy_stage("copy host to GPU memory", "receiver", end, world),) if staged else ()),
+    server: tuple[Stage, ...]
+    target: tuple[Stage, ...]
+    hardware: tuple[Stage, ...]
+
+
+def _crossing(header: str, end: Endpoint, way: Way, world: World, wire: float, to_target: bool) -> _Crossing:
+    target = replace(end, in_gpu=False)
+    carry = tcp if header == "tcp" else None
+    near, far = (end, target) if to_target else (target, end)
+    send = carry.send(near, world) if carry else rdma.send(header, near, world)
+    receive = carry.receive(far, world) if carry else rdma.receive(header, far, world)
+    ours, theirs = ([s for s in side if s.place is Place.CPU] for side in (send, receive))
+    hardware = [s for s in (*send, *way.stages(world, wire), *receive) if s.place is not Place.CPU]
+    server, other = (ours, theirs) if to_target else (theirs, ours)
+    return _Crossing(tuple(server), tuple(other), tuple(hardware))
+
+
+def _software(
+    name: str, side: str, own_s: float, stages: tuple[Stage, ...], data: bool, why: str, wakes: int = 0
+) -> Stage:
+    """Return the CPU's work on one side of a crossing as one stage, with the payload's part only where it is ``data``."""
+    whole = replace(stages[0], byte_s=0.0) if stages else Stage(name, Place.CPU, side)
+    return replace(
+        whole, name=name, place=Place.CPU, side=side, cpu=side != "network", why=why, pipelined=False, running_s=None,
+        message_s=own_s + sum(s.message_s + (0.0 if data else s.packet_s) for s in stages),
+        packet_s=sum(s.packet_s for s in stages) if data else 0.0,
+        byte_s=sum(s.byte_s for s in stages) if data else 0.0,
+        copies=sum(s.copies for s in stages) if data else 0, context_switches=wakes, interrupts=wakes,
     )  # fmt: skip
 
 
-def _carrier(header: str, host: Endpoint, world: World) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
-    """Return what carries capsules and data on both sides: RDMA, or TCP in host memory."""
-    if header == "tcp":
-        return tcp.send(host, world), tcp.receive(host, world)
-    return rdma.send(header, host, world), rdma.receive(header, host, world)
+def _hardware(name: str, crossing: _Crossing, data: bool, packet: int) -> Stage:
+    """Return NICs, PCIe, cables and switches of a crossing as one stage; software that is slower hides its bytes."""
+    fixed = sum(s.message_s + s.packet_s for s in crossing.hardware)
+    slowest = max(s.byte_s for s in crossing.hardware)
+    software = max((sum(s.byte_s + s.packet_s / packet for s in side) for side in (crossing.server, crossing.target)),
+                   default=0.0)  # fmt: skip
+    byte_s = slowest if data and slowest > software else 0.0
+    return Stage(
+        name, Place.WIRE, "network", fixed, byte_s=byte_s, why="NICs, PCIe, cables and switches of one crossing"
+    )
+
+
+def _stages(header: str, end: Endpoint, way: Way, world: World, wire: float, packet: int) -> tuple[Stage, ...]:
+    """Return the detour's stages: the write is whole before the read begins, so nothing of the two overlaps.
+
+    The payload of the write goes with its capsule; what a target fetches by itself (above some 8 KiB) costs one more
+    round trip, which is not counted.
+    """
+
+    def nvmeof(attribute: str) -> float:
+        return world.number("stack", "nvmeof", attribute)
+
+    staged = header == "tcp" and end.in_gpu
+    data_end, capsule_end = replace(end, in_gpu=header != "tcp"), replace(end, in_gpu=False)
+    out = _crossing(header, data_end, way, world, wire, True)
+    back = _crossing(header, data_end, way, world, wire, False)
+    ask = _crossing(header, capsule_end, way, world, wire, True)
+    answer = _crossing(header, capsule_end, way, world, wire, False)
+    submit, complete, target = (nvmeof(f"{name}_s") for name in ("submit", "complete", "target"))
+    handle = "the target's CPU, or its offload, takes the command from a queue"
+    over_tcp = header == "tcp"
+    return (
+        *(copy_stages("sender", end, world) if staged else ()),
+        _software("submit the write", "sender", submit, out.server, over_tcp, "block layer, driver, command capsule"),
+        _hardware("capsule and payload to the target", out, True, packet),
+        _software("target handles the write", "network", target, (*out.target, *answer.target), False, handle),
+        Stage("drive takes the write", Place.DEVICE, "network", nvmeof("flash_write_s"),
+              byte_s=1.0 / nvmeof("drive_write_Bps"), why="into its protected buffer, one drive a command"),
+        _hardware("completion to the writer", answer, False, packet),
+        _software("complete the write", "sender", complete, (), False, "an interrupt, and the waiting thread is woken", 1),
+        Stage("notify the reader", Place.CPU, "sender", nvmeof("notify_s"), cpu=True, context_switches=1,
+              why="a store tells nobody that data is there: a message goes another way"),
+        _software("submit the read", "receiver", submit, ask.server, False, "block layer, driver, command capsule"),
+        _hardware("capsule to the target", ask, False, packet),
+        _software("target handles the read", "network", target, (*ask.target, *back.target), False, handle),
+        Stage("drive reads flash", Place.DEVICE, "network", nvmeof("flash_read_s"),
+              byte_s=1.0 / nvmeof("drive_read_Bps"), why="the write may still lie in its buffer; a cold read does not"),
+        _hardware("payload to the reader", back, True, packet),
+        _software("complete the read", "receiver", complete, back.server if over_tcp else (), over_tcp,
+                  "an interrupt, and the waiting thread is woken", 1),
+        *(copy_stages("receiver", end, world) if staged else ()),
+    )  # fmt: skip

@@ -10,7 +10,7 @@ InfiniBand and RoCEv2 differ in headers, in the NIC's work for UDP/IP, and in th
 from __future__ import annotations
 
 from eastwest.catalog.world import World
-from eastwest.fabric.server import bottlenecks
+from eastwest.fabric.server import bottlenecks, route
 from eastwest.transport.endpoint import Endpoint, Way, binding, direct_flows, header_efficiency, packet_bytes
 from eastwest.transport.stages import Path, Place, Stage
 
@@ -23,9 +23,11 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     inside = bottlenecks(end.graph, direct_flows(end))
     limits = binding([("the NIC's line", wire), *inside])
     rate = limits[0][1]
+    form = end.graph.structure
+    alone = bottlenecks(end.graph, ((route(form, form.gpu[0], form.nic[form.nic_of_gpu[0]]), 1.0),))[0][1]
     return Path(
         name, (*send(header, end, world), *way.stages(world, wire), *receive(header, end, world)), packet, efficiency,
-        rate, min(wire, inside[-1][1]), end.nics, limits, cores(rate * end.nics, world), 0.0, wire,
+        rate, max(rate, min(wire, alone)), end.nics, limits, cores(rate * end.nics, world), 0.0, wire,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eastwest.catalog.world import World
-from eastwest.fabric.server import bottlenecks, route
+from eastwest.fabric.server import Flow, bottlenecks, route
 from eastwest.transport import rdma
 from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes, staged_flows
 from eastwest.transport.stages import Path, Place, Stage
@@ -25,11 +25,11 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     rate = limits[0][1]
     host = replace(end, in_gpu=False)
     stages = (
-        copy_stage("copy GPU to host memory", "sender", end, world),
+        *copy_stages("sender", end, world),
         *rdma.send(header, host, world),
         *way.stages(world, wire),
         *rdma.receive(header, host, world),
-        copy_stage("copy host to GPU memory", "receiver", end, world),
+        *copy_stages("receiver", end, world),
     )
     # Each NIC's bytes are written and read once on the way out and once on the way in.
     memory = 4 * rate * end.nics * (1 - world.number("stack", "host", "cache_share"))
@@ -38,14 +38,18 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
                 rdma.cores(rate * end.nics, world), memory, wire)  # fmt: skip
 
 
-def copy_stage(name: str, side: str, end: Endpoint, world: World) -> Stage:
-    """Return a copy between GPU and host memory: a launch by the CPU, the bytes over PCIe."""
+def copy_stages(side: str, end: Endpoint, world: World) -> tuple[Stage, Stage]:
+    """Return a copy between GPU and host memory: the CPU launches it, the GPU's engine moves the bytes over PCIe."""
+    way = "GPU to host memory" if side == "sender" else "host to GPU memory"
     launch = world.number("stack", "gpu-copy", "launch_s")
-    rate = alone_Bps(end)
     # A collective's kernel, once it runs, writes to and reads from host memory itself: nothing is launched.
     running = world.number("stack", "gpu-copy", "running_s")
-    why = "the CPU starts a copy, the GPU's engine moves it over PCIe and host memory"
-    return Stage(name, Place.GPU, side, launch, byte_s=1.0 / rate, cpu=True, copies=1, why=why, running_s=running)
+    return (
+        Stage(f"launch the copy, {way}", Place.CPU, side, launch, cpu=True, running_s=running,
+              why="the NIC cannot reach GPU memory, so the driver queues a copy"),
+        Stage(f"copy {way}", Place.GPU, side, byte_s=1.0 / alone_Bps(end), copies=1,
+              why="the GPU's copy engine moves the bytes over PCIe"),
+    )  # fmt: skip
 
 
 def alone_Bps(end: Endpoint) -> float:
@@ -55,7 +59,7 @@ def alone_Bps(end: Endpoint) -> float:
     return float(end.graph.fabric.link_rate_Bps[list(links)].min())
 
 
-def host_limits(end: Endpoint, flows: list[tuple[tuple[int, ...], float]], world: World) -> list[tuple[str, float]]:
+def host_limits(end: Endpoint, flows: tuple[Flow, ...], world: World) -> list[tuple[str, float]]:
     """Return the limits of flows through host memory; the cache keeps a share of them out of DRAM."""
     kept = 1 - world.number("stack", "host", "cache_share")
     return [(name, rate / kept if name.startswith("memory") else rate) for name, rate in bottlenecks(end.graph, flows)]

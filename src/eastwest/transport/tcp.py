@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from eastwest.catalog.world import World
 from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes, staged_flows
-from eastwest.transport.rdma_staged import alone_Bps, copy_stage, host_limits
+from eastwest.transport.rdma_staged import alone_Bps, copy_stages, host_limits
 from eastwest.transport.stages import Path, Place, Stage
 
 
@@ -26,18 +26,20 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     receiver, sender = (_core_s_per_B(stages, side, packet) for side in ("receiver", "sender"))
     cores = end.cores * world.number("stack", "host", "network_cores_share")
     round_trip = 2 * sum(s.message_s + s.packet_s for s in stages if "GPU" not in s.name)
-    window = world.number("stack", "tcp", "window_bytes")
     sockets = max(1, end.sockets)
+    windows = sockets * world.number("stack", "tcp", "window_bytes") / round_trip
+    flows_cores = sockets / receiver
+    each = f"each of {sockets} connections" if sockets > 1 else "the one connection"
     limits = binding([
         ("the NIC's line", wire),
         ("CPU cores, copying and handling packets", cores / (sender + receiver) / end.nics),
-        (f"one core for each of {sockets} connections", sockets / receiver),
-        ("TCP's window over the round trip", sockets * window / round_trip),
+        (f"one core for {each}", flows_cores),
+        ("TCP's window over the round trip", windows),
         *host_limits(end, staged_flows(end, cpu_copies=1), world),
     ])  # fmt: skip
     rate = limits[0][1]
     kept = 1 - world.number("stack", "host", "cache_share")
-    alone = min(wire, alone_Bps(end), *(limit for what, limit in limits if "connections" in what or "window" in what))
+    alone = min(wire, alone_Bps(end), flows_cores, windows)
     return Path(name, stages, packet, efficiency, rate, max(rate, alone), end.nics, limits,
                 rate * end.nics * (sender + receiver), 8 * rate * end.nics * kept, wire)  # fmt: skip
 
@@ -62,13 +64,14 @@ def send(end: Endpoint, world: World) -> tuple[Stage, ...]:
               why="the kernel keeps its own copy until it is acknowledged"),
         Stage("protocol, queue, driver", Place.CPU, "sender", tcp("segment_s"), tcp("send_packet_s"),
               tcp("send_s_per_B"), pipelined=True, cpu=True, why="segments, checks, queues and describes every packet"),
-        Stage("ring the doorbell", Place.CPU, "sender", world.number("stack", verbs, "doorbell_s"), cpu=True),
+        Stage("ring the doorbell", Place.CPU, "sender", world.number("stack", verbs, "doorbell_s"), cpu=True,
+              why="one posted write tells the NIC of a batch of packets"),
         Stage("read host memory", Place.PCIE, "sender", world.number("stack", verbs, "host_read_s"),
               byte_s=1.0 / alone_Bps(end), pipelined=True, why="the NIC reads the packets from host memory"),
-        Stage("NIC", Place.NIC, "sender", nic_s),
+        Stage("NIC", Place.NIC, "sender", nic_s, why="cuts large segments into packets and adds checksums (TSO)"),
     ]  # fmt: skip
     if end.in_gpu:
-        stages.insert(0, copy_stage("copy GPU to host memory", "sender", end, world))
+        return (*copy_stages("sender", end, world), *stages)
     return tuple(stages)
 
 
@@ -79,7 +82,8 @@ def receive(end: Endpoint, world: World) -> tuple[Stage, ...]:
         return world.number("stack", "tcp", attribute)
 
     stages = [
-        Stage("NIC", Place.NIC, "receiver", world.number("stack", "verbs", "nic_infiniband_s")),
+        Stage("NIC", Place.NIC, "receiver", world.number("stack", "verbs", "nic_infiniband_s"),
+              why="checks packets and picks the queue of a core"),
         Stage("write host memory", Place.PCIE, "receiver", world.number("stack", "verbs", "host_write_s"),
               byte_s=1.0 / alone_Bps(end), pipelined=True, why="the NIC writes packets to kernel buffers"),
         Stage("interrupt", Place.CPU, "receiver", tcp("interrupt_s"), cpu=True, interrupts=1,
@@ -92,5 +96,5 @@ def receive(end: Endpoint, world: World) -> tuple[Stage, ...]:
               why="from the kernel's buffers to the process's"),
     ]  # fmt: skip
     if end.in_gpu:
-        stages.append(copy_stage("copy host to GPU memory", "receiver", end, world))
+        return (*stages, *copy_stages("receiver", end, world))
     return tuple(stages)
