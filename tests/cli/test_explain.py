@@ -30,7 +30,7 @@ def test_each_technology_is_a_block_of_stages_and_a_row_of_the_summary() -> None
     result = run("--technologies", "infiniband-gpudirect,tcp-400g")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert "InfiniBand NDR + GPUDirect RDMA: " in result.stdout
+    assert "InfiniBand NDR + GPUDirect RDMA (infiniband-gpudirect): " in result.stdout
     for stage in (
         "ring the doorbell",
         "read GPU memory",
@@ -41,6 +41,7 @@ def test_each_technology_is_a_block_of_stages_and_a_row_of_the_summary() -> None
         assert stage in result.stdout
     assert "8 B from gpu0.node0 to gpu0.node1 of llama3-70b-1024xh100, one way" in result.stdout
     assert "\x1b[" not in result.stdout
+    assert any(line.startswith(" infiniband-gpudirect *") for line in result.stdout.splitlines())
 
 
 def test_bars_begin_where_the_one_before_ended() -> None:

@@ -80,7 +80,7 @@ def _print(found: Explanation, form: str) -> None:
     out = console()
     for explained in found.explained:
         out.print(_waterfall(explained, out.width))
-    emit([found.summary()], form)
+    emit([found.brief()], form)
 
 
 def _note(explained: Explained) -> str:
@@ -95,13 +95,13 @@ def _note(explained: Explained) -> str:
 
 def _waterfall(explained: Explained, width: int) -> Any:
     """Return a table of bars, each beginning where the one before it ended."""
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     from eastwest.units import format_time
 
-    title = Text.assemble((explained.label, "bold"), f": {format_time(explained.seconds)}   {_note(explained)}")
-    table = Table(box=None, title=title, title_justify="left", title_style="", show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     wide = width >= _WIDE
     names = max((len(s.name) for s in explained.steps), default=0)
     whys = max((len(s.why) for s in explained.steps), default=0) if wide else 0
@@ -117,8 +117,8 @@ def _waterfall(explained: Explained, width: int) -> Any:
         row = [Text(s.name), Text(where), Text(format_time(s.seconds)), mark]
         table.add_row(*row, *([Text(s.why)] if wide else []))
         at += s.seconds
-    table.add_row("")
-    return table
+    title = Text.assemble((explained.label, "bold"), f" ({explained.technology}): {format_time(explained.seconds)}")
+    return Group(title, Text(_note(explained), style="dim"), table, Text(""))
 
 
 def _full_blocks() -> bool:

@@ -148,6 +148,24 @@ class Explanation:
         )  # fmt: skip
         return Table(self.line, columns, rows, self.remarks)
 
+    def brief(self) -> Table:
+        """Return the summary with the ids alone and short headings, which a terminal of 80 columns holds."""
+        columns = (
+            Column("technology", "technology", right=False),
+            Column("latency_s", "latency", format_time),
+            Column("cpu_s", "CPU time", _time_or_none),
+            Column("copies", "copies", _count),
+            Column("context_switches", "ctx sw", _count),
+            Column("interrupts", "irqs", _count),
+            Column("switches", "hops", plain),
+        )
+        records = self.summary().records()
+        rows = [[record[c.key] for c in columns] for record in records]
+        for row, e in zip(rows, self.explained, strict=True):
+            row[0] = f"{e.technology} *" if e.in_file else e.technology
+        notes = ("* as the file has it",) if any(e.in_file for e in self.explained) else ()
+        return Table(self.line, columns, tuple(tuple(row) for row in rows), (*notes, *self.remarks))
+
     def tables(self) -> tuple[Table, ...]:
         """Return the summary, then each technology's stages."""
         return (self.summary(), *(e.table() for e in self.explained))
