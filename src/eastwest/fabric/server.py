@@ -155,6 +155,7 @@ class _Builder:
         self.links: list[tuple[int, int, int, int]] = []
 
     def add(self, kind: NodeKind, count: int, name: str) -> Ints:
+        """Add nodes of a kind and return their numbers."""
         first = len(self.kind)
         self.kind += [kind] * count
         self.index += range(count)
@@ -162,6 +163,7 @@ class _Builder:
         return np.arange(first, first + count, dtype=np.int32)
 
     def join(self, a: int, b: int, what: LinkClass, lanes: int = 1) -> None:
+        """Join two nodes in both directions."""
         self.links += [(int(a), int(b), what, lanes), (int(b), int(a), what, lanes)]
 
 
