@@ -198,3 +198,9 @@ def test_bottlenecks_ascend_and_scale_with_the_load(server: str, factor: float) 
     rates = [rate for _, rate in found]
     assert rates == sorted(rates)
     assert dict(scaled) == pytest.approx({name: rate / factor for name, rate in found})
+
+
+def test_an_onboard_gigabit_nic_can_be_built_in() -> None:
+    graph = server_graph(WORLD, "dgx-h100", nics=1, nic="onboard-1g")
+    link = route(graph.structure, graph.gpu[0], graph.nic[0])[-1]
+    assert graph.fabric.link_rate_Bps[link] <= x16_Bps(2)
