@@ -49,7 +49,7 @@ NVME = (*TCP[:-2], Stage("store", Place.DEVICE, "receiver", 75e-6, why="The driv
 
 
 def path(technology: str, stages: tuple[Stage, ...], rate_Bps: float) -> Path:
-    return Path(technology, stages, 4096, 0.98, rate_Bps, rate_Bps, 8, (("NIC", rate_Bps),), 8.0, 0.0)
+    return Path(technology, stages, 4096, 0.98, rate_Bps, rate_Bps, 8, (("NIC", rate_Bps),), 8.0, 0.0, rate_Bps)
 
 
 def option(

@@ -161,9 +161,11 @@ class _Pods:
     spine: list[int]
 
     def leaves(self, block: int) -> list[int]:
+        """Return the leaves of a block."""
         return [i for i, b in enumerate(self.leaf) if b == block]
 
     def spines(self, block: int) -> list[int]:
+        """Return the spines of a block."""
         return [i for i, b in enumerate(self.spine) if b == block]
 
 

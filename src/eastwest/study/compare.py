@@ -242,8 +242,9 @@ def _choice(job: Job, best: Row, against: Row | None) -> str:
     saved = against.option.step_s - best.option.step_s
     share = saved / against.option.step_s
     daily = share * job.cluster.total_gpus() * 24 * job.world.number("price", "gpu-hour-reserved", "price_USD")
-    return (f"{said}. Against {against.option.label} it saves {format_time(saved)} of each step of "
-            f"{format_time(against.option.step_s)} ({share:.1%} of the GPUs' time, {format_money(daily)} a day).")  # fmt: skip
+    whole = format_time(against.option.step_s)
+    return (f"{said}. Against {against.option.label} it saves {format_time(saved)} of each step of {whole} "
+            f"({share:.1%} of the GPUs' time, {format_money(daily)} a day).")  # fmt: skip
 
 
 def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
