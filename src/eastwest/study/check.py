@@ -7,30 +7,26 @@ servers; the switch's ports fit the NICs; the job's layout divides the GPUs; the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import BaseModel
 
+from eastwest.catalog.world import nominal
 from eastwest.errors import UserError
 from eastwest.fabric.topology import TOPOLOGIES, Demand, Plan, SwitchPorts
 from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel, compute_keys
 from eastwest.spec.parse import parse
 from eastwest.spec.problems import Collector
 from eastwest.table import Column, Table, plain
+from eastwest.training.job import recipe_of
 from eastwest.units import format_bits_rate
+from eastwest.workload.compute import machine
+from eastwest.workload.layout import Layout, check_layout
+from eastwest.workload.memory import check_fits
+from eastwest.workload.model import load_model
 
 MOST_PORTS = 2**24
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a job spreads over the GPUs; every degree known."""
-
-    tensor: int
-    pipeline: int
-    context: int
-    data: int
-    expert: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +102,7 @@ def check(cluster: Cluster) -> Check:
         collector.take(("networks", "storage"), error)
     try:
         layout = job_layout(cluster)
+        check_job(cluster, layout)
     except UserError as error:
         collector.take(("job", "parallel"), error)
     collector.done()
@@ -235,7 +232,25 @@ def job_layout(cluster: Cluster) -> Layout | None:
             cluster.where("job.global_batch"),
             f"a multiple of {data * job.micro_batch:,} does",
         )
-    return Layout(tensor, pipeline, context, data, parallel.expert or 1)
+    return Layout(tensor, pipeline, data, parallel.expert or 1, context)
+
+
+def check_job(cluster: Cluster, layout: Layout | None) -> None:
+    """Check that the model can be read, and that a given layout divides it and fits the GPUs' memory.
+
+    Raises UserError at the key that is to be changed.
+    """
+    world, job = nominal(cluster.facts()), cluster.job
+    try:
+        model = load_model(job.model, world, FilePath(cluster.marks.name).parent)
+    except UserError as error:
+        raise error.at(cluster.where("job.model")) from None
+    if layout is None:
+        return
+    gpu, recipe = machine(world.text("server", cluster.server, "gpu"), world), recipe_of(job)
+    where = cluster.where("job.parallel")
+    check_layout(model, layout, layout.gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, where)
+    check_fits(model, layout, recipe, gpu.memory_bytes, where, gpu.reserved_bytes)
 
 
 def _rows(found: Check) -> list[tuple[str, str]]:

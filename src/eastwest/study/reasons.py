@@ -67,7 +67,5 @@ def _host_text(path: Path) -> str:
 def _message_text(path: Path) -> str:
     switches = sum(s.context_switches for s in path.stages)
     interrupts = sum(s.interrupts for s in path.stages)
-    return (
-        f"{interrupts} interrupts and {switches} context switches a message: {format_time(path.latency_s(8))} one way "
-        "for 8 B"
-    )
+    left = f"{interrupts} interrupt{'s' * (interrupts != 1)} and {switches} context switch{'es' * (switches != 1)}"
+    return f"{left} a message: {format_time(path.latency_s(8))} one way for 8 B"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eastwest.catalog.world import World
+from eastwest.catalog.world import World, nominal
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.estimate import Estimator
 from eastwest.errors import UserError
+from eastwest.fabric.build import Wiring, build_fabric
 from eastwest.fabric.distance import mean_switches, worst_switches
-from eastwest.fabric.server import ServerGraph, server_graph
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.graph import Fabric, Network
+from eastwest.fabric.server import server_graph
+from eastwest.fabric.topology import Demand, Plan, star
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import compute_plan, link_rate_Bps, server_nics, storage_plan
+from eastwest.study.check import compute_plan, link_rate_Bps, server_nics, storage_plan, switch_ports
 from eastwest.study.variants import file_technology, first_that_fits
 from eastwest.training.operations import Communicate
 from eastwest.transport import TRANSPORTS
@@ -53,6 +55,7 @@ def situate(cluster: Cluster, world: World, id: str) -> Situation:
             changed, plan = cluster, compute_plan(cluster)
         elif tech.transport == "nvmeof":
             changed, plan = cluster, _store_plan(cluster)
+            tech = _on_storage_switch(tech, plan, world)
         else:
             changed, plan = first_that_fits(cluster, tech, world)
         return Situation(tech, changed, id == own, plan, network_path(changed, world, tech, plan))
@@ -87,6 +90,55 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
     return changed
 
 
+def _on_storage_switch(tech: Technology, plan: Plan, world: World) -> Technology:
+    """Return NVMe-oF on the storage network as it is: RDMA over InfiniBand where its switches speak that."""
+    speaks = world.text("switch", plan.switch.id, "technology")
+    header = "infiniband" if speaks == "infiniband" and tech.header == "roce" else tech.header
+    return replace(tech, switches=(plan.switch.id,), header=header)
+
+
+def cluster_fabric(cluster: Cluster) -> Fabric:
+    """Return the graph of the whole cluster: every server's inside and all three networks."""
+    world = nominal(cluster.facts())
+    situation = situate(cluster, world, file_technology(cluster))
+    if situation.plan is None:
+        raise UserError(f"{situation.label} cannot be built here: {situation.refused}")
+    wirings = [_wiring(world, Network.COMPUTE, situation.plan, situation.technology.nic_Bps, situation.technology.fec)]
+    storage, server = storage_plan(cluster), cluster.server
+    if storage and cluster.networks.storage:
+        rate, targets = world.number("server", server, "storage_nic_Bps"), cluster.networks.storage.targets
+        wirings.append(_wiring(world, Network.STORAGE, storage, rate, situation.technology.fec, targets))
+    one_gigabit = technology(world, "gigabit-ethernet")
+    managed = management_plan(cluster, world)
+    wirings.append(_wiring(world, Network.MANAGEMENT, managed, one_gigabit.nic_Bps, one_gigabit.fec))
+    graph = server_graph(world, server, nics=cluster.networks.compute.nics or 0)
+    return build_fabric(graph, cluster.servers, wirings)
+
+
+def management_plan(cluster: Cluster, world: World) -> Plan:
+    """Return the out-of-band network: BMCs, power units and the other networks' switches on 1 GbE leaves."""
+    management = cluster.networks.management
+    racks = -(-cluster.servers // management.servers_per_rack)
+    storage = storage_plan(cluster)
+    others = racks * management.pdus_per_rack + compute_plan(cluster).switches + (storage.switches if storage else 0)
+    rails = int(world.number("server", cluster.server, "oob_ports"))
+    switch = switch_ports(cluster, management.switch, world.number("technology", "gigabit-ethernet", "nic_Bps"),
+                          "networks.management.switch")  # fmt: skip
+    demand = Demand(cluster.servers, rails, 1, others)
+    return star.plan(star.Params(), demand, switch, cluster.where("networks.management"))
+
+
+def _wiring(world: World, network: Network, plan: Plan, rate_Bps: float, fec: str, targets: int = 0) -> Wiring:
+    """Return a plan's cables with rate and latency: metres by topology, FEC of each link."""
+    lengths = plan.topology if world.has("cabling", plan.topology, "server_leaf_m") else "other"
+    link = world.number("wire", fec, "link_s")
+    per_metre = world.number("wire", "cable", "s_per_m")
+    tiers = ("server_leaf_m", "leaf_spine_m", "spine_core_m")[: len(plan.links)]
+    latency = tuple(link + per_metre * world.number("cabling", lengths, tier) for tier in tiers)
+    rate = rate_Bps / plan.demand.planes
+    return Wiring(network, plan, (rate,) * len(plan.links), latency, targets)
+
+
 def _store_plan(cluster: Cluster) -> Plan:
     plan = storage_plan(cluster)
     if plan is None:
@@ -101,7 +153,7 @@ def network_path(cluster: Cluster, world: World, tech: Technology, plan: Plan) -
 
 def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: Plan) -> Path:
     """Return the path between two servers that ``way`` apart are."""
-    graph = _graph(cluster, world, tech, plan)
+    graph = server_graph(world, cluster.server, nics=cluster.networks.compute.nics or 0)
     nvmeof = tech.transport == "nvmeof"
     nics = plan.demand.rails if nvmeof else tech.nics or server_nics(cluster)
     end = Endpoint(
@@ -114,10 +166,6 @@ def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: 
         store=_store(cluster, world) if nvmeof else None,
     )
     return TRANSPORTS[tech.transport].path(tech.label, tech.header, end, way, world)
-
-
-def _graph(cluster: Cluster, world: World, tech: Technology, plan: Plan) -> ServerGraph:
-    return server_graph(world, cluster.server)
 
 
 def _store(cluster: Cluster, world: World) -> Store | None:
