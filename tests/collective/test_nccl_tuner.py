@@ -6,7 +6,7 @@ import pytest
 
 from eastwest.catalog.world import nominal
 from eastwest.collective.communicator import Communicator
-from eastwest.collective.nccl_tuner import Graph, Tuner, offered, search, tree_correction
+from eastwest.collective.nccl_tuner import Graph, Tuner, corrected, offered, search, tree_corrections
 
 GiB, MiB, KiB = 2**30, 2**20, 2**10
 
@@ -48,17 +48,17 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("operation", "algorithm", "protocol", "size", "comm", "graph", "expected_us"), BY_HAND)
 def test_the_time_equals_nccls_formula_worked_by_hand(operation, algorithm, protocol, size, comm, graph, expected_us):
-    time_s = Tuner(nominal()).time_s(operation, algorithm, protocol, size, comm, graph)
+    time_s = Tuner(nominal()).offer(operation, algorithm, protocol, comm, graph).time_s(size)
     assert time_s * 1e6 == pytest.approx(expected_us, rel=1e-9)
 
 
 def test_the_tree_correction_has_nccls_values_at_the_ends_and_in_the_valley():
-    world = nominal()
-    assert tree_correction(world, "simple", 63) == 1.0
-    assert tree_correction(world, "simple", 64) == 0.9
-    assert tree_correction(world, "simple", 512 * KiB) == 0.5
-    assert tree_correction(world, "ll", 512 * KiB) == 0.4
-    assert tree_correction(world, "simple", 2 * GiB) == 1.0
+    simple, ll = (tree_corrections(nominal(), protocol) for protocol in ("simple", "ll"))
+    assert corrected(simple, 63) == 1.0
+    assert corrected(simple, 64) == 0.9
+    assert corrected(simple, 512 * KiB) == 0.5
+    assert corrected(ll, 512 * KiB) == 0.4
+    assert corrected(simple, 2 * GiB) == 1.0
 
 
 def test_nvls_is_offered_only_where_a_switch_reduces():

@@ -8,7 +8,7 @@ from eastwest.catalog.world import World
 from eastwest.collective import ALGORITHMS, Cost
 from eastwest.collective.communicator import OPERATIONS, PROTOCOLS, Communicator, bus_factor
 from eastwest.collective.knowledge import Knowledge
-from eastwest.collective.nccl_tuner import Tuner, offered, tree_correction
+from eastwest.collective.nccl_tuner import Tuner, corrected, tree_corrections
 from eastwest.errors import UserError, unknown_name
 
 
@@ -42,6 +42,7 @@ class Estimator:
     def __init__(self, world: World) -> None:
         self.know = Knowledge(world)
         self.tuner = Tuner(world)
+        self._corrections: dict[str, tuple[float, ...]] = {}
         self._costs: dict[tuple[str, str, str, Communicator], Cost] = {}
 
     def cost(self, operation: str, algorithm: str, protocol: str, comm: Communicator) -> Cost:
@@ -62,10 +63,12 @@ class Estimator:
         self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
     ) -> tuple[str, str, str]:
         """Return algorithm, protocol and reason: as NCCL's tuner chooses, or within what the caller fixed."""
-        pairs = [pair for pair in offered(operation, comm) if algorithm in ("", pair[0]) and protocol in ("", pair[1])]
-        if not pairs:
+        menu = self.tuner.menu(operation, comm)
+        if algorithm or protocol:
+            menu = tuple(o for o in menu if algorithm in ("", o.algorithm) and protocol in ("", o.protocol))
+        if not menu:
             return self._fixed(operation, comm, algorithm, protocol)
-        times = sorted((self.tuner.time_s(operation, a, p, size_bytes, comm), a, p) for a, p in pairs)
+        times = sorted([(o.time_s(size_bytes), o.algorithm, o.protocol) for o in menu])
         best = times[0]
         if len(times) == 1:
             return best[1], best[2], "the only way"
@@ -82,10 +85,14 @@ class Estimator:
 
     def time_s(self, operation: str, algorithm: str, protocol: str, size_bytes: float, comm: Communicator) -> float:
         """Return the time of one way to do it at one size."""
-        cost = self.cost(operation, algorithm, protocol, comm)
+        return self._time_s(self.cost(operation, algorithm, protocol, comm), protocol, size_bytes)
+
+    def _time_s(self, cost: Cost, protocol: str, size_bytes: float) -> float:
         rate = cost.rate_Bps
         if cost.tree_like:
-            rate *= tree_correction(self.know.world, protocol, size_bytes)
+            if protocol not in self._corrections:
+                self._corrections[protocol] = tree_corrections(self.know.world, protocol)
+            rate *= corrected(self._corrections[protocol], size_bytes)
         half = self.know.of("ramp_half_bytes")
         return cost.latency_s + size_bytes / rate + cost.ramp_s * size_bytes / (size_bytes + half)
 
@@ -104,6 +111,6 @@ class Estimator:
         if comm.ranks == 1:
             return Estimate(operation, int(size_bytes), 1, self.know.launch_s(comm), "none", "none", "launch", "alone")
         name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)
-        time = self.time_s(operation, name, chosen, size_bytes, comm)
-        limit = self.cost(operation, name, chosen, comm).limit
-        return Estimate(operation, int(size_bytes), comm.ranks, time, name, chosen, limit, reason)
+        cost = self.cost(operation, name, chosen, comm)
+        time = self._time_s(cost, chosen, size_bytes)
+        return Estimate(operation, int(size_bytes), comm.ranks, time, name, chosen, cost.limit, reason)

@@ -87,60 +87,67 @@ def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way that NCCL weighs, with its belief: ``latency_s`` and algorithm bandwidth ``rate_Bps``.
+
+    ``corrections`` are the tree's, by powers of two from 64 B; from ``plateau_bytes`` on the latency counts
+    ``plateau`` times (a ring's, between nodes).
+    """
+
+    algorithm: str
+    protocol: str
+    latency_s: float
+    rate_Bps: float
+    corrections: tuple[float, ...] = ()
+    plateau: float = 1.0
+    plateau_bytes: float = math.inf
+
+    def time_s(self, size_bytes: float) -> float:
+        """Return NCCL's time at this size, infinite where it would not use it (``ncclTopoGetAlgoTime``)."""
+        if self.rate_Bps <= 0.0:
+            return math.inf
+        rate = self.rate_Bps * corrected(self.corrections, size_bytes) if self.corrections else self.rate_Bps
+        return self.latency_s * (self.plateau if size_bytes >= self.plateau_bytes else 1.0) + size_bytes / rate
+
+
 class Tuner:
-    """NCCL's tables for one world; ``time_s`` is its belief of one collective's time."""
+    """NCCL's tables for one world; what it believes of a communicator is worked out once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._models: dict[tuple[str, str, str, Communicator, Graph], tuple[float, float]] = {}
-        self._graphs: dict[Communicator, Graph] = {}
+        self._menus: dict[tuple[str, Communicator], tuple[Offer, ...]] = {}
 
-    def graph(self, comm: Communicator) -> Graph:
-        """Return the search's result, remembered."""
-        if comm not in self._graphs:
-            self._graphs[comm] = search(comm, self._world)
-        return self._graphs[comm]
+    def menu(self, operation: str, comm: Communicator) -> tuple[Offer, ...]:
+        """Return all that NCCL weighs for an operation on a communicator."""
+        key = (operation, comm)
+        if key not in self._menus:
+            graph = search(comm, self._world)
+            self._menus[key] = tuple(self.offer(operation, a, p, comm, graph) for a, p in offered(operation, comm))
+        return self._menus[key]
 
-    def model(
-        self, operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph | None = None
-    ) -> tuple[float, float]:
-        """Return (latency in s, algorithm bandwidth in B/s) as ``ncclTopoTuneModel`` fills them."""
-        graph = graph or self.graph(comm)
-        key = (operation, algorithm, protocol, comm, graph)
-        if key not in self._models:
-            rate = bandwidth_Bps(operation, algorithm, protocol, comm, graph, self._world)
-            self._models[key] = (latency_s(operation, algorithm, protocol, comm, self._world), rate)
-        return self._models[key]
-
-    def time_s(
-        self,
-        operation: str,
-        algorithm: str,
-        protocol: str,
-        size_bytes: float,
-        comm: Communicator,
-        graph: Graph | None = None,
-    ) -> float:
-        """Return NCCL's time for one collective, infinite where it would not use the pair (``ncclTopoGetAlgoTime``)."""
-        graph = graph or self.graph(comm)
-        latency, rate = self.model(operation, algorithm, protocol, comm, graph)
-        if rate <= 0.0:
-            return math.inf
-        if algorithm == "tree":
-            rate *= tree_correction(self._world, protocol, size_bytes)
-        ring_plateau = algorithm == "ring" and protocol == "simple" and operation == "all_reduce" and comm.nodes > 1
-        floor = self._world.number("nccl", "ring", "plateau_bytes_per_channel_rank")
-        if ring_plateau and size_bytes / (graph.channels * comm.ranks) >= floor:
+    def offer(self, operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph) -> Offer:
+        """Return NCCL's belief of one way (``ncclTopoTuneModel``)."""
+        latency = latency_s(operation, algorithm, protocol, comm, self._world)
+        rate = bandwidth_Bps(operation, algorithm, protocol, comm, graph, self._world)
+        corrections = tree_corrections(self._world, protocol) if algorithm == "tree" else ()
+        if (algorithm, protocol, operation) == ("ring", "simple", "all_reduce") and comm.nodes > 1:
             name = "plateau_factor_volta" if comm.generation == "volta" else "plateau_factor"
-            latency *= self._world.number("nccl", "ring", name)
-        return latency + size_bytes / rate
+            floor = self._world.number("nccl", "ring", "plateau_bytes_per_channel_rank") * graph.channels * comm.ranks
+            factor = self._world.number("nccl", "ring", name)
+            return Offer(algorithm, protocol, latency, rate, corrections, factor, floor)
+        return Offer(algorithm, protocol, latency, rate, corrections)
 
 
-def tree_correction(world: World, protocol: str, size_bytes: float) -> float:
-    """Return NCCL's correction of the tree's bandwidth at this size (``treeCorrectionFactor``)."""
-    table = world.text("nccl", "tree_correction", protocol).split()
+def tree_corrections(world: World, protocol: str) -> tuple[float, ...]:
+    """Return NCCL's corrections of the tree's bandwidth, by powers of two from 64 B (``treeCorrectionFactor``)."""
+    return tuple(float(x) for x in world.text("nccl", "tree_correction", protocol).split())
+
+
+def corrected(table: tuple[float, ...], size_bytes: float) -> float:
+    """Return the correction at a size; 1 outside of the table."""
     index = math.floor(math.log2(size_bytes / 64)) if size_bytes >= 64 else -1
-    return float(table[index]) if 0 <= index < len(table) else 1.0
+    return table[index] if 0 <= index < len(table) else 1.0
 
 
 def _column(nodes: int) -> str:
