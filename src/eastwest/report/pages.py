@@ -105,7 +105,7 @@ def _key_figures(comparison: Comparison) -> list[tuple[str, str, str]]:
         return []
     cards = [
         (shown.time(chosen.step_s), "a training step", shown.band(chosen.step_band, shown.time)),
-        (shown.share(chosen.idle_share), "of the GPUs' time idle", "waiting for the network"),
+        (shown.share(chosen.idle_share), "of the GPUs' time idle", "not computing: it waits for peers and the network"),
     ]
     other = rival(comparison)
     if other is not None:
@@ -130,7 +130,7 @@ def _cells(option: Option) -> list[Cell]:
         Cell("all-reduce", shown.rate(option.busbw_Bps), shown.band(option.busbw_band, shown.rate)),
         Cell("step", shown.time(option.step_s), shown.band(option.step_band, shown.time)),
         Cell("GPU idle", shown.share(option.idle_share)),
-        Cell("CPU cores", shown.number(option.cpu_cores)),
+        Cell("CPU cores", f"{option.cpu_cores:.1f}"),
         Cell("host memory", shown.rate(option.memory_Bps) if option.memory_Bps else "none"),
         Cell("network a GPU", shown.money(option.network_USD_per_gpu), shown.band(option.cost_band, shown.money)),
         Cell("power a GPU", f"{shown.number(option.network_W_per_gpu)} W"),

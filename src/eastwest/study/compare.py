@@ -1,8 +1,8 @@
 """Which network must the data plane be, and why? One idea: run the same job on every technology, and the reasons too.
 
-The fastest step wins; technologies that cannot be told apart from it are named. Reasons and break-even points are
-re-runs (:mod:`eastwest.study.reasons`, :mod:`eastwest.study.breakeven`), bands are drawn worlds
-(:mod:`eastwest.study.bands`).
+The fastest step wins, or what the file says if that is as fast; what cannot be told apart from it is named. Reasons
+and break-even points are re-runs (:mod:`eastwest.study.reasons`, :mod:`eastwest.study.breakeven`), bands are drawn
+worlds (:mod:`eastwest.study.bands`).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def compare(
     """
     world = nominal(cluster.facts())
     rows = judge(cluster, world, technologies)
-    best = _fastest([r for r in rows if _can_carry(r)])
+    best = _best(rows)
     job = prepare(cluster, world, best.situation)
     drawn = draw_options(job, [(r.situation, r.bill) for r in rows], worlds, seed, progress) if worlds else None
     rows = [_banded(r, drawn, r is best) for r in rows]
@@ -200,6 +200,14 @@ def _fastest(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda r: r.option.step_s)
 
 
+def _best(rows: Sequence[Row]) -> Row:
+    """Return the fastest, or the file's own technology if its step is as good: what is planned needs no reason."""
+    able = [r for r in rows if _can_carry(r)]
+    fastest = _fastest(able)
+    own = [r for r in able if r.option.in_file and r.option.step_s <= (1 + TIED) * fastest.option.step_s]
+    return own[0] if own else fastest
+
+
 def _against(best: Row, rows: Sequence[Row]) -> Row | None:
     """Return what the choice is held against: the fastest TCP/IP, or else the fastest of another kind.
 
@@ -255,14 +263,13 @@ def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
         slower = row.option.step_s / best.option.step_s - 1
         dearer = row.option.network_USD_per_gpu - best.option.network_USD_per_gpu
         money = f"{format_money(abs(dearer))} a GPU {'dearer' if dearer > 0 else 'cheaper'}"
-        if drawn:
-            flips = drawn.faster_share(row.option.technology, best.option.technology)
-            if flips > 0.05:
-                said.append(f"{row.option.label} cannot be told apart from it within what is known: it is the faster one "
-                            f"in {flips:.0%} of the worlds; its network is {money}.")  # fmt: skip
-        elif slower < TIED:
-            said.append(f"{row.option.label} is within {slower:.1%} of it, less than the models can tell (--uncertainty "
-                        f"says how often it would win); its network is {money}.")  # fmt: skip
+        flips = drawn.faster_share(row.option.technology, best.option.technology) if drawn else 0.0
+        if flips <= 0.05 and slower >= TIED:
+            continue
+        worlds = f" (it is the faster one in {flips:.0%} of the worlds)" if drawn else ""
+        slower_by = f"{slower:+.1%}".replace("-0.0%", "0.0%").replace("+0.0%", "0.0%")
+        said.append(f"{row.option.label} cannot be told apart from it by the step: {slower_by}, less than the models are "
+                    f"off{worlds}. What decides between them is price (its network is {money}), supply and who runs it.")  # fmt: skip
     return said
 
 
@@ -311,18 +318,18 @@ def _curves(job: Job, rows: Sequence[Row]) -> tuple[tuple[str, tuple[float, ...]
 def _table(rows: Sequence[Row], worlds: int) -> Table:
     columns = [
         Column("label", "", right=False),
-        Column("latency_s", "8 B latency", format_time),
-        Column("busbw_Bps", "gradient busbw", format_bytes_rate),
+        Column("latency_s", "8 B\nlatency", format_time),
+        Column("busbw_Bps", "gradient\nbusbw", format_bytes_rate),
         Column("step_s", "step", format_time),
     ]
     if worlds:
         columns += [Column("step_low_s", "5 %", format_time), Column("step_high_s", "95 %", format_time)]
     columns += [
         Column("idle_share", "GPU idle", lambda v: f"{v:.1%}"),
-        Column("cpu_cores", "CPU cores a server", lambda v: f"{v:.1f}"),
-        Column("memory_Bps", "host memory", format_bytes_rate),
-        Column("network_USD_per_gpu", "network $ a GPU", format_money),
-        Column("network_W_per_gpu", "W a GPU", lambda v: f"{v:.0f}"),
+        Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}"),
+        Column("memory_Bps", "host\nmemory", format_bytes_rate),
+        Column("network_USD_per_gpu", "network\n$ a GPU", format_money),
+        Column("network_W_per_gpu", "network\nW a GPU", lambda v: f"{v:.0f}"),
         Column("use", "use it for", right=False),
     ]
     return Table("", tuple(columns), tuple(_cells(r.option, worlds) for r in rows))

@@ -44,7 +44,7 @@ def _repairs(winner: Path, loser: Path) -> list[tuple[str, Callable[[Path], Path
     wire = min(loser.wire_Bps, winner.wire_Bps)
     return (
         [
-            (_host_text(loser), lambda p: replace(p, rate_Bps=max(p.rate_Bps, loser.wire_Bps))),
+            (_host_text(loser), lambda p: replace(p, rate_Bps=max(p.rate_Bps, min(loser.wire_Bps, winner.rate_Bps)))),
             (_message_text(loser), lambda p: replace(p, stages=winner.stages, packet_bytes=winner.packet_bytes)),
             (
                 f"the wire itself: {format_bytes_rate(loser.wire_Bps)} a NIC and {loser.nics} NICs, where "

@@ -19,13 +19,12 @@ from eastwest.fabric.server import server_graph
 from eastwest.fabric.topology import Demand, Plan, star
 from eastwest.spec.cluster import Cluster
 from eastwest.study.check import compute_plan, link_rate_Bps, server_nics, storage_plan, switch_ports
-from eastwest.study.variants import file_technology, first_that_fits
+from eastwest.study.variants import file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
 from eastwest.transport import TRANSPORTS
 from eastwest.transport.endpoint import Endpoint, Store, Way
 from eastwest.transport.stages import Path
 from eastwest.transport.technology import Technology, technology
-from eastwest.units import format_bits_rate
 from eastwest.workload.layout import Group
 
 
@@ -51,12 +50,13 @@ def situate(cluster: Cluster, world: World, id: str) -> Situation:
     tech, own = technology(world, id), file_technology(cluster)
     try:
         if id == own:
-            tech = file_variant(cluster, tech, world)
+            tech = shown(file_variant(cluster, tech, world))
             changed, plan = cluster, compute_plan(cluster)
         elif tech.transport == "nvmeof":
             changed, plan = cluster, _store_plan(cluster)
             tech = _on_storage_switch(tech, plan, world)
         else:
+            tech = shown(fitted(tech, cluster, world))
             changed, plan = first_that_fits(cluster, tech, world)
         return Situation(tech, changed, id == own, plan, network_path(changed, world, tech, plan))
     except UserError as error:
@@ -76,7 +76,7 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
     compute = cluster.networks.compute
     rate = link_rate_Bps(cluster) * compute.planes
     server_nic = world.text("server", cluster.server, "nic")
-    changed = replace(
+    return replace(
         tech,
         switches=(compute.switch,),
         nic=compute.nic or server_nic,
@@ -85,9 +85,6 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
         mtu_bytes=compute.mtu_bytes or tech.mtu_bytes,
         sockets=compute.sockets or tech.sockets,
     )
-    if rate != tech.nic_Bps:
-        changed = replace(changed, label=f"{tech.label} at {format_bits_rate(rate)} a NIC")
-    return changed
 
 
 def _on_storage_switch(tech: Technology, plan: Plan, world: World) -> Technology:

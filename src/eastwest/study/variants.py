@@ -6,11 +6,13 @@ manager's links) does not, and the topology's own defaults take its place.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eastwest.catalog.world import World
 from eastwest.errors import UserError
 from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import compute_plan, link_rate_Bps
+from eastwest.study.check import compute_plan, link_rate_Bps, server_nics
 from eastwest.transport.technology import Technology
 
 # The entry whose stack, sockets and switches stand for a file's Ethernet of at least this rate.
@@ -26,6 +28,27 @@ def file_technology(cluster: Cluster) -> str:
         rate = link_rate_Bps(cluster)
         return next(id for id, least_Bps in _TCP_BY_RATE if rate >= least_Bps)
     return f"{compute.technology}-{'gpudirect' if compute.gpudirect else 'staged'}"
+
+
+def fitted(technology: Technology, cluster: Cluster, world: World) -> Technology:
+    """Return a technology as this server can carry it: no NIC faster than the server's own, as many as it has.
+
+    What is slower or fewer by definition (a 10 Gb/s port) stays so.
+    """
+    server = cluster.server
+    own_Bps, own_nic = world.number("server", server, "nic_Bps"), world.text("server", server, "nic")
+    nics = technology.nics or server_nics(cluster)
+    if technology.nic_Bps <= own_Bps:
+        return replace(technology, nics=nics)
+    return replace(technology, nics=nics, nic_Bps=own_Bps, nic=own_nic)
+
+
+def shown(technology: Technology) -> Technology:
+    """Return a technology whose label tells its NICs: ``InfiniBand + GPUDirect RDMA, 8 x 400G``."""
+    if technology.transport == "nvmeof" or technology.fabric == "management":
+        return technology
+    links = f"{technology.nics} x {technology.nic_Bps * 8 / 1e9:g}G"
+    return replace(technology, label=f"{technology.label}, {links}")
 
 
 def variant(cluster: Cluster, technology: Technology, switch: str) -> Cluster:
