@@ -120,7 +120,7 @@ def compare(
     against = _against(best, rows)
     reasons = _reasons(job, best, against) if against else ()
     remarks = (*_ties(best, rows, drawn), *_staging(best, rows), *_break_even(job, best, against),
-               *_refusals(rows), *_overrides(cluster))  # fmt: skip
+               *_refusals(rows), *_overrides(cluster), _known_errors(world))  # fmt: skip
     return Comparison(
         cluster_line=_cluster_line(job),
         gradient_bytes=int(_gradient_bytes(job, best)),
@@ -269,7 +269,7 @@ def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
         worlds = f" (it is the faster one in {flips:.0%} of the worlds)" if drawn else ""
         slower_by = f"{slower:+.1%}".replace("-0.0%", "0.0%").replace("+0.0%", "0.0%")
         said.append(f"{row.option.label} cannot be told apart from it by the step: {slower_by}, less than the models are "
-                    f"off{worlds}. What decides between them is price (its network is {money}), supply and who runs it.")  # fmt: skip
+                    f"off{worlds}. What decides is price (its network is {money}), supply and who runs it.")  # fmt: skip
     return said
 
 
@@ -295,6 +295,12 @@ def _refusals(rows: Sequence[Row]) -> list[str]:
 def _overrides(cluster: Cluster) -> list[str]:
     return [f"The cluster file sets {'.'.join(o.key)} to {o.value:g}." if isinstance(o.value, float) else
             f"The cluster file sets {'.'.join(o.key)} to {o.value}." for o in cluster.overrides]  # fmt: skip
+
+
+def _known_errors(world: World) -> str:
+    collectives, step = (world.number("accuracy", id, "median_error") for id in ("collectives", "step"))
+    return (f"How far off this may be: on published measurements our collectives are off by {collectives:.1%} in the "
+            f"median (16 MiB and up), our steps by {step:.0%} (docs/accuracy.md).")  # fmt: skip
 
 
 def _cluster_line(job: Job) -> str:
