@@ -196,7 +196,13 @@ def accuracy_page() -> str:
         lines += ["Our guess why:", "", *(f"- **{who}**: {why}" for who, why in GUESSES if who in systems), ""]
         lines += ["<details><summary>All rows, the worst first</summary>", "", rows_table("", judged).to_markdown(),
                   "</details>"]  # fmt: skip
+    return "\n".join([*lines, "", "## Training steps", "", _steps()]) + "\n"
+
+
+def _steps() -> str:
+    """Tell the known error of training steps, which are measured elsewhere."""
     step = nominal().catalog.fact("accuracy", "step", "median_error")
-    lines += ["", "## Training steps", "", f"Median error {step.value:.1%} ({step.low:.1%} to {step.high:.1%} by table): {step.note}. "
-              f"From {step.source}, whose path argument is the folder of the published tables; not run by `make accuracy`."]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return (
+        f"Median error {step.value:.1%} ({step.low:.1%} to {step.high:.1%} by table): {step.note}. From {step.source}, "
+        "whose path argument is the folder of the published tables; not run by `make accuracy`."
+    )
