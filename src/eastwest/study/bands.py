@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
 import numpy as np
 
 from eastwest.catalog.world import draw
@@ -17,6 +15,7 @@ from eastwest.study.run import Job
 from eastwest.study.situation import Situation
 
 LOW, HIGH = 5.0, 95.0
+Progress = Callable[[int, int], None]  # called with how many are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,6 @@ class Band:
 
     low: float
     high: float
-
-
-class Progress(Protocol):
-    """Whoever shows how far a long run is."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Take note that ``done`` of ``total`` are done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +44,7 @@ class Draws:
 
 
 def draw_options(
-    job: Job, options: Sequence[tuple[Situation, Bill | None]], worlds: int, seed: int, progress: object = None
+    job: Job, options: Sequence[tuple[Situation, Bill | None]], worlds: int, seed: int, progress: Progress | None = None
 ) -> Draws:
     """Judge every technology in drawn worlds; the layout stays that of the nominal world."""
     able = [(s, b) for s, b in options if s.path is not None and b is not None]
@@ -68,7 +60,7 @@ def draw_options(
             busbw = there.all_reduce(now, step.gradient_bytes, there.data_group()).busbw_Bps
             cost = bill.repriced(world).total_USD / gpus
             figures[:, row, column] = step.step_s, now.path.latency_s(8), busbw, cost
-        if callable(progress):
+        if progress:
             progress(row + 1, worlds)
     ids = tuple(s.technology.id for s, _ in able)
     low, high = np.percentile(figures, (LOW, HIGH), axis=1)

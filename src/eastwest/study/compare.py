@@ -7,6 +7,7 @@ worlds (:mod:`eastwest.study.bands`).
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +17,9 @@ from eastwest.design.bom import Bill, bill
 from eastwest.errors import UserError
 from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
-from eastwest.study.bands import Band, Draws, draw_options
+from eastwest.study.bands import Band, Draws, Progress, draw_options
 from eastwest.study.breakeven import break_even
+from eastwest.study.duties import duties
 from eastwest.study.expectations import Verdict
 from eastwest.study.reasons import Reason, weigh
 from eastwest.study.run import Job, prepare
@@ -83,7 +85,7 @@ class Comparison:
     against: str = ""  # label of the option that choice and reasons compare with
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{self.choice}</b></p>{self.table._repr_html_()}"
+        return f"<p><b>{html.escape(self.choice)}</b></p>{self.table._repr_html_()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Row:
 
 
 def compare(
-    cluster: Cluster, technologies: Sequence[str] = (), worlds: int = 0, seed: int = 0, progress: object = None
+    cluster: Cluster, technologies: Sequence[str] = (), worlds: int = 0, seed: int = 0, progress: Progress | None = None
 ) -> Comparison:
     """Compare technologies for a cluster and its job.
 
@@ -119,7 +121,7 @@ def compare(
     best = next(r for r in rows if r.option.chosen)
     against = _against(best, rows)
     reasons = _reasons(job, best, against) if against else ()
-    remarks = (*_ties(best, rows, drawn), *_staging(best, rows), *_break_even(job, best, against),
+    remarks = (*_ties(best, rows, drawn), *_staging(best, rows), *_break_even(job, best, against), *duties(job),
                *_refusals(rows), *_overrides(cluster), _known_errors(world))  # fmt: skip
     return Comparison(
         cluster_line=_cluster_line(job),
@@ -258,7 +260,7 @@ def _choice(job: Job, best: Row, against: Row | None) -> str:
 def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
     said = []
     for row in rows:
-        if row is best or not _can_carry(row):
+        if row is best or not _can_carry(row) or row.option.technology == _staged(best):
             continue
         slower = row.option.step_s / best.option.step_s - 1
         dearer = row.option.network_USD_per_gpu - best.option.network_USD_per_gpu
@@ -273,12 +275,18 @@ def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
     return said
 
 
+def _staged(row: Row) -> str:
+    """Return the entry that is the same network through host memory."""
+    return row.option.technology.replace("gpudirect", "staged")
+
+
 def _staging(best: Row, rows: Sequence[Row]) -> list[str]:
     """Say what host staging would cost the winner."""
-    twin = best.option.technology.replace("gpudirect", "staged")
     for row in rows:
-        if row.option.technology == twin and row is not best and row.option.path and best.option.path:
+        if row.option.technology == _staged(best) and row is not best and row.option.path and best.option.path:
             lost, (name, rate) = row.option.step_s - best.option.step_s, row.option.path.limits[0]
+            if lost < WORTH_SAYING * best.option.step_s:
+                return ["GPUDirect makes no difference to this step: the way through host memory is wide enough here."]
             return [f"Without GPUDirect the same network would take {format_time(lost)} longer a step: every byte goes "
                     f"through host memory, bound by {name} at {format_bytes_rate(rate)} a NIC."]  # fmt: skip
     return []
