@@ -113,9 +113,8 @@ def compare(
     Raises UserError for unknown technologies, and for jobs that do not fit the cluster.
     """
     world = nominal(cluster.facts())
-    rows = judge(cluster, world, technologies)
+    job, rows = _judged(cluster, world, technologies)
     best = _best(rows)
-    job = prepare(cluster, world, best.situation)
     drawn = draw_options(job, [(r.situation, r.bill) for r in rows], worlds, seed, progress) if worlds else None
     rows = [_banded(r, drawn, r is best) for r in rows]
     best = next(r for r in rows if r.option.chosen)
@@ -144,6 +143,11 @@ def compare(
 
 def judge(cluster: Cluster, world: World, technologies: Sequence[str] = ()) -> list[Row]:
     """Return every technology with its figures, in the order of the catalog, the file's own first."""
+    return _judged(cluster, world, technologies)[1]
+
+
+def _judged(cluster: Cluster, world: World, technologies: Sequence[str]) -> tuple[Job, list[Row]]:
+    """Return the job and every technology's figures; a layout that is left to be chosen suits the file's network."""
     own = file_technology(cluster)
     wanted = list(dict.fromkeys(technologies or (own, *technology_ids(world))))
     situations = [situate(cluster, world, id) for id in wanted]
@@ -151,7 +155,7 @@ def judge(cluster: Cluster, world: World, technologies: Sequence[str] = ()) -> l
     if not able:
         raise UserError(f"{situations[0].label} cannot be built here: {situations[0].refused}")
     job = prepare(cluster, world, next((s for s in able if s.in_file), able[0]))
-    return [_judge_one(job, s) for s in situations]
+    return job, [_judge_one(job, s) for s in situations]
 
 
 def _judge_one(job: Job, situation: Situation) -> Row:
