@@ -54,3 +54,12 @@ def test_machine_formats_of_several_tables():
     assert len(json.loads(write_text([TABLE, TABLE], "json"))) == 2
     assert write_text([TABLE], "md").startswith("**Links**")
     assert write_text([TABLE], "csv") == TABLE.to_csv()
+
+
+def test_a_narrow_terminal_leaves_out_the_most_spare_columns_and_says_so():
+    wide = Table("", (Column("a", "name", right=False), Column("b", "much\nspare", spare=2), Column("c", "spare", spare=1)),
+                 (("x" * 20, 1.0, 2.0),))  # fmt: skip
+    assert wide.fitted(80) is wide
+    assert [c.key for c in wide.fitted(35).columns] == ["a", "c"]
+    assert wide.fitted(35).notes == ("Left out, for the terminal is narrow: much spare.",)
+    assert [c.key for c in wide.fitted(5).columns] == ["a"]

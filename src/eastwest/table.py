@@ -28,12 +28,16 @@ def plain(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its key in JSON and CSV (with unit, such as ``latency_s``), its heading, how it is shown."""
+    """One column: its key in JSON and CSV (with unit, such as ``latency_s``), its heading, how it is shown.
+
+    Where a terminal is too narrow, columns are left out, those with the highest ``spare`` first; 0 always stays.
+    """
 
     key: str
     label: str
     show: Callable[[Any], str] = plain
     right: bool = True
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,25 @@ class Table:
         lines.append("|" + "|".join("--:" if c.right else ":--" for c in self.columns) + "|")
         lines += [_md_row(row) for row in self.shown()]
         return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
+
+    def fitted(self, width: int) -> Table:
+        """Return the table without its most spare columns, as far as it takes to fit a terminal; says what is missing."""
+        kept = list(range(len(self.columns)))
+        widths = [
+            max(len(line) for cell in (c.label, *column) for line in cell.split("\n"))
+            for c, column in zip(self.columns, zip(*self.shown(), strict=True), strict=False)
+        ]
+        while widths and sum(widths[i] + 3 for i in kept) > width:
+            most = max(kept, key=lambda i: self.columns[i].spare)
+            if not self.columns[most].spare:
+                break
+            kept.remove(most)
+        if len(kept) == len(self.columns):
+            return self
+        missing = ", ".join(c.label.replace("\n", " ") for i, c in enumerate(self.columns) if i not in kept)
+        note = f"Left out, for the terminal is narrow: {missing}."
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Table(self.title, tuple(self.columns[i] for i in kept), rows, (*self.notes, note))
 
     def to_rich(self) -> Any:
         """Return a ``rich.table.Table`` with aligned columns."""

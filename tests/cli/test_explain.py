@@ -30,7 +30,7 @@ def test_each_technology_is_a_block_of_stages_and_a_row_of_the_summary() -> None
     result = run("--technologies", "infiniband-gpudirect,tcp-400g")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert "InfiniBand + GPUDirect RDMA, 8 x 400G (infiniband-gpudirect): " in result.stdout
+    assert "InfiniBand + GPUDirect, 8 x 400G (infiniband-gpudirect): " in result.stdout
     for stage in (
         "ring the doorbell",
         "read GPU memory",

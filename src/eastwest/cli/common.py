@@ -112,6 +112,7 @@ def emit(tables: Sequence[Table], form: str) -> None:
         return
     out = console()
     for table in tables:
+        table = table.fitted(out.width)
         out.print(table.to_rich())
         for note in table.notes:
             out.print(note, markup=False)

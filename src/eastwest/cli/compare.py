@@ -68,7 +68,7 @@ def _show(result: Comparison, judged: tuple[Verdict, ...], form: str) -> None:
         return
     out = console()
     out.print(result.cluster_line, style="bold", markup=False)
-    out.print(result.table.to_rich())
+    emit([result.table], form)
     out.print(result.choice, style="bold", markup=False)
     for reason in result.reasons:
         out.print(f"  {reason.seconds:8.3f} s  {reason.text}", markup=False)

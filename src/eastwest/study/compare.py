@@ -337,18 +337,18 @@ def _table(rows: Sequence[Row], worlds: int) -> Table:
     columns = [
         Column("label", "", right=False),
         Column("latency_s", "8 B\nlatency", format_time),
-        Column("busbw_Bps", "gradient\nbusbw", format_bytes_rate),
+        Column("busbw_Bps", "gradient\nbusbw", format_bytes_rate, spare=1),
         Column("step_s", "step", format_time),
     ]
     if worlds:
         columns += [Column("step_low_s", "5 %", format_time), Column("step_high_s", "95 %", format_time)]
     columns += [
-        Column("idle_share", "GPU idle", lambda v: f"{v:.1%}"),
-        Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}"),
-        Column("memory_Bps", "host\nmemory", format_bytes_rate),
+        Column("idle_share", "GPU\nidle", lambda v: f"{v:.1%}"),
+        Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}", spare=3),
+        Column("memory_Bps", "host\nmemory", format_bytes_rate, spare=5),
         Column("network_USD_per_gpu", "network\n$ a GPU", format_money),
-        Column("network_W_per_gpu", "network\nW a GPU", lambda v: f"{v:.0f}"),
-        Column("use", "use it for", right=False),
+        Column("network_W_per_gpu", "network\nW a GPU", lambda v: f"{v:.0f}", spare=4),
+        Column("use", "use it for", right=False, spare=2),
     ]
     return Table("", tuple(columns), tuple(_cells(r.option, worlds) for r in rows))
 

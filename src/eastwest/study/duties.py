@@ -24,7 +24,7 @@ def _storage(job: Job) -> list[str]:
     path = situation.path
     size = parameters(job.inputs.model) * world.number("duty", "checkpoint", "bytes_per_parameter")
     rate = path.rate_Bps * path.nics * cluster.servers
-    return [f"{situation.label.removesuffix(' through the store')} is for storage: a checkpoint of {format_size(size)} takes "
+    return [f"{situation.label.removesuffix(' via the store')} is for storage: a checkpoint of {format_size(size)} takes "
             f"{format_time(size / rate)} at {format_bytes_rate(rate)}, bound by {path.limits[0][0]}."]  # fmt: skip
 
 
