@@ -66,8 +66,7 @@ def test_the_cube_mesh_of_a_dgx_1_carries_as_many_rings_as_its_measured_bandwidt
     assert degree == [6] * 8
 
 
-def test_the_error_that_compare_states_is_the_measured_one():
+def test_the_error_that_compare_states_is_no_less_than_the_measured_one():
     errors = [abs(j.error) for table in TABLES for j in JUDGED[table] if j.row.size_bytes >= LARGE_bytes]
-    assert statistics.median(errors) == pytest.approx(
-        nominal().number("accuracy", "collectives", "median_error"), abs=0.002
-    )
+    fact = nominal().catalog.fact("accuracy", "collectives", "median_error")
+    assert fact.low - 0.002 <= statistics.median(errors) <= fact.value
