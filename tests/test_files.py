@@ -45,3 +45,29 @@ def test_text_is_written_whole_and_keeps_the_mode(tmp_path: Path):
     assert target.read_text() == "two"
     assert target.stat().st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(pipe, "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path):
+    with pytest.raises(UserError, match="it is a folder"):
+        write_text(tmp_path, "x")

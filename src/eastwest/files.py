@@ -32,18 +32,24 @@ def read_text(path: str | Path, kind: str = "file") -> str:
 def write_text(path: str | Path, text: str) -> None:
     """Write a file through a temporary one beside it, so that nobody ever sees half of it.
 
+    A link's target is what is written; a device or a pipe is written to, never replaced.
     Raises UserError if the folder does not take it; an existing file then stays as it was.
     """
-    target = Path(path)
     temporary = ""
     try:
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise UserError("cannot write the file: it is a folder", where=str(path))
+        if Path(path).exists() and not Path(path).is_file():
+            Path(path).write_text(text, encoding="utf-8")
+            return
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent or Path())
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         os.chmod(temporary, mode)
         os.replace(temporary, target)
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -111,7 +111,8 @@ class Table:
 
         table = RichTable(title=self.title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
         for c in self.columns:
-            table.add_column(c.label, justify="right" if c.right else "left", overflow="fold")
+            # A number that is folded would be read as another one: text gives way first.
+            table.add_column(c.label, justify="right" if c.right else "left", overflow="fold", no_wrap=c.right)
         for row in self.shown():
             table.add_row(*[Text(cell) for cell in row])
         return table

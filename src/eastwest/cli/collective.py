@@ -49,7 +49,7 @@ def collective(
 
     form = chosen_format(format, json)
     increment = parse_nccl_size(step) if step else 0
-    wanted = list(sizes(parse_nccl_size(begin), parse_nccl_size(end), 0.0 if step else factor, increment))
+    wanted = list(sizes(parse_nccl_size(begin), parse_nccl_size(end), None if step else factor, increment))
     name = operation.replace("-", "_").lower()
     run = predict(load_cluster(file), name, wanted, datatype, gpus, algorithm, protocol, technology)
     if form == "table":

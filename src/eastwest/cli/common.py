@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from eastwest.errors import EastwestError, InternalError
+from eastwest.errors import EastwestError, InternalError, UserError
 
 if TYPE_CHECKING:
     from eastwest.table import Table
@@ -25,6 +27,10 @@ ClusterFile = Annotated[
 Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
+
+# What stands for a character that stdout cannot write (LC_ALL=C, Latin-1).
+_PLAIN = {"✓": "+", "✗": "x", "·": "-", "–": "-", "—": "-", "…": "...", "µ": "u", "μ": "u", "×": "x", "─": "-", "█": "#",
+          "’": "'", "“": '"', "”": '"', "≥": ">=", "≤": "<=", "→": "->"}  # fmt: skip
 
 EXIT_VERDICT = 1
 EXIT_INTERRUPTED = 130
@@ -51,12 +57,35 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             _say("eastwest: interrupted")
             code = EXIT_INTERRUPTED
         except BrokenPipeError:
-            # The reader went away (| head): that is its right; point stdout elsewhere so that exit stays silent.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence_stdout()  # the reader went away (| head): that is its right
             code = 0
+        except OSError as error:
+            _silence_stdout()
+            _say(f"eastwest: cannot write the result: {error.strerror or error}")
+            code = UserError.exit_code
         raise SystemExit(code)
 
     return run
+
+
+def _silence_stdout() -> None:
+    """Point stdout elsewhere, so that what it still holds does not fail again at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def forgive_encodings() -> None:
+    """Let what a terminal's encoding cannot show be written plainly instead of failing."""
+    codecs.register_error("eastwest", _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="eastwest")
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
 
 
 def _say(message: str) -> None:
@@ -79,8 +108,12 @@ def console(stderr: bool = False) -> Any:
     """Return a rich console: colour only on a terminal, wide enough for a table when piped."""
     from rich.console import Console
 
+    class _Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich's own answer is exit code 1, which is a verdict's
+
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
+    return _Piped(stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
 
 
 @contextlib.contextmanager

@@ -50,6 +50,7 @@ def compare(
         from eastwest.report.pages import comparison_page
 
         write_text(html, comparison_page(result))
+        sys.stderr.write(f"eastwest: wrote {html}\n")
     _show(result, judged, form)
     return 0 if all(v.holds for v in judged) else EXIT_VERDICT
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from eastwest.cli.common import forgive_encodings
+
 app = typer.Typer(
     name="eastwest",
     help="Decide, design, simulate, verify and measure the network between the GPUs of a training cluster.",
@@ -44,4 +46,5 @@ for _verb in VERBS:
 
 def run() -> None:
     """Run the command line (the entry point of the installed program)."""
+    forgive_encodings()
     app()

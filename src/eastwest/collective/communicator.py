@@ -60,9 +60,7 @@ class Communicator:
 
 
 def bus_factor(operation: str, ranks: int) -> float:
-    """Return busbw over algbw, as nccl-tests defines it (doc/PERFORMANCE.md)."""
-    if ranks <= 1:
-        return 1.0
+    """Return busbw over algbw, as nccl-tests defines it (doc/PERFORMANCE.md): 0 where one rank has nobody to send to."""
     if operation == "all_reduce":
         return 2.0 * (ranks - 1) / ranks
     if operation in ("all_gather", "reduce_scatter", "all_to_all"):

@@ -108,6 +108,8 @@ class Estimator:
             raise unknown_name("collective", operation, OPERATIONS)
         if protocol and protocol not in PROTOCOLS:
             raise unknown_name("protocol", protocol, PROTOCOLS)
+        if algorithm and algorithm not in ALGORITHMS:
+            raise unknown_name("algorithm", algorithm, ALGORITHMS)
         if comm.ranks == 1:
             return Estimate(operation, int(size_bytes), 1, self.know.launch_s(comm), "none", "none", "launch", "alone")
         name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ _PARTED = ("all_gather", "reduce_scatter", "all_to_all")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 _ROOTED = ("broadcast", "reduce")
 MOST_ROWS = 4096
+LARGEST_bytes = 2**50
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +97,20 @@ def _giga(value: float) -> str:
     return f"{value:.2f}"
 
 
-def sizes(begin_bytes: int, end_bytes: int, factor: float = 0.0, step_bytes: int = 0) -> Iterator[int]:
+def sizes(begin_bytes: int, end_bytes: int, factor: float | None = None, step_bytes: int = 0) -> Iterator[int]:
     """Yield message sizes as nccl-tests does: times a factor, or plus a step.
 
     Raises UserError for an empty or endless range.
     """
     if not 0 < begin_bytes <= end_bytes:
         raise UserError(f"sizes must run up from a positive begin: -b {begin_bytes} -e {end_bytes}")
-    if factor and factor <= 1:
+    if end_bytes > LARGEST_bytes:
+        raise UserError(f"sizes end at 1 PiB ({LARGEST_bytes}): -e {end_bytes:.3g}")
+    if factor is not None and not math.isfinite(factor):
+        raise UserError(f"-f {factor:g} is not a factor; it must be a number above 1")
+    if factor is not None and factor <= 1:
         raise UserError(f"-f {factor:g} would never end; it must be above 1")
-    if not factor and step_bytes <= 0:
+    if factor is None and step_bytes <= 0:
         raise UserError(f"-i {step_bytes} would never end; it must be positive")
     size, count = begin_bytes, 0
     while size <= end_bytes:
@@ -112,7 +118,7 @@ def sizes(begin_bytes: int, end_bytes: int, factor: float = 0.0, step_bytes: int
         if count > MOST_ROWS:
             raise UserError(f"more than {MOST_ROWS} sizes", hint="use a larger step or factor")
         yield size
-        size = max(size + 1, int(size * factor)) if factor else size + step_bytes
+        size = max(size + 1, int(size * factor)) if factor is not None else size + step_bytes
 
 
 def run(

@@ -254,6 +254,8 @@ def _choice(job: Job, best: Row, against: Row | None) -> str:
     if against is None:
         return said + "."
     saved = against.option.step_s - best.option.step_s
+    if saved <= 0:
+        return f"{said}: {against.option.label} is as fast ({format_time(against.option.step_s)} a step)."
     share = saved / against.option.step_s
     daily = share * job.cluster.total_gpus() * 24 * job.world.number("price", "gpu-hour-reserved", "price_USD")
     whole = format_time(against.option.step_s)
@@ -337,18 +339,18 @@ def _table(rows: Sequence[Row], worlds: int) -> Table:
     columns = [
         Column("label", "", right=False),
         Column("latency_s", "8 B\nlatency", format_time),
-        Column("busbw_Bps", "gradient\nbusbw", format_bytes_rate, spare=1),
+        Column("busbw_Bps", "gradient\nbusbw", format_bytes_rate, spare=3),
         Column("step_s", "step", format_time),
     ]
     if worlds:
         columns += [Column("step_low_s", "5 %", format_time), Column("step_high_s", "95 %", format_time)]
     columns += [
-        Column("idle_share", "GPU\nidle", lambda v: f"{v:.1%}"),
-        Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}", spare=3),
-        Column("memory_Bps", "host\nmemory", format_bytes_rate, spare=5),
-        Column("network_USD_per_gpu", "network\n$ a GPU", format_money),
-        Column("network_W_per_gpu", "network\nW a GPU", lambda v: f"{v:.0f}", spare=4),
-        Column("use", "use it for", right=False, spare=2),
+        Column("idle_share", "GPU\nidle", lambda v: f"{v:.1%}", spare=1),
+        Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}", spare=5),
+        Column("memory_Bps", "host\nmemory", format_bytes_rate, spare=7),
+        Column("network_USD_per_gpu", "network\n$ a GPU", format_money, spare=2),
+        Column("network_W_per_gpu", "network\nW a GPU", lambda v: f"{v:.0f}", spare=6),
+        Column("use", "use it for", right=False, spare=4),
     ]
     return Table("", tuple(columns), tuple(_cells(r.option, worlds) for r in rows))
 

@@ -55,4 +55,5 @@ def _predict(expectation: Expectation, job: Job, situation: Situation) -> float:
         return situation.path.latency_s(size) if situation.path else 0.0
     operation = "sendrecv" if expectation.subject == "send_receive" else expectation.subject
     comm = communicator(situation, job.world, job.everyone())
-    return job.estimator.estimate(operation, size, comm).busbw_Bps
+    found = job.estimator.estimate(operation, size, comm)
+    return found.time_s if expectation.unit == "s" else found.busbw_Bps

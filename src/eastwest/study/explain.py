@@ -32,7 +32,8 @@ from eastwest.transport.stages import Path, Stage
 from eastwest.transport.technology import technology_ids
 from eastwest.units import format_size, format_time
 
-_NAME = re.compile(r"gpu(\d{1,9})\.node(\d{1,9})", re.IGNORECASE)
+LARGEST_bytes = 2**50
+_NAME = re.compile(r"gpu([0-9]{1,9})\.node([0-9]{1,9})", re.IGNORECASE)
 NVLINK = "nvlink"
 
 
@@ -234,6 +235,8 @@ def explain(
         raise UserError(f"{a} is both ends of the message", hint="name another GPU with --to")
     if size_bytes < 1:
         raise UserError("a message has at least one byte", hint="such as --size 8B")
+    if size_bytes > LARGEST_bytes:
+        raise UserError("a message has at most 1 PiB", hint="such as --size 1GiB")
     world = nominal(cluster.facts())
     ids = wanted(world, technologies)
     if same_domain(cluster, world, a, b):
