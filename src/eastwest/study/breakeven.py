@@ -39,13 +39,21 @@ def fewer_replicas(inputs: StepInput, data: int) -> StepInput:
 
 
 def _fewer(job: Job, best: Situation, other: Situation) -> str:
-    data = job.inputs.layout.data
-    while data > 1:
-        data //= 2
-        fewer = fewer_replicas(job.inputs, data)
-        if _ratio(job, best, other, fewer) <= ENOUGH:
-            return f"would do up to {fewer.layout.gpus:,} GPUs (the same batch a replica)"
-    return "would not do at fewer GPUs either"
+    def enough(data: int) -> bool:
+        return _ratio(job, best, other, fewer_replicas(job.inputs, data)) <= ENOUGH
+
+    high = low = job.inputs.layout.data
+    while low > 1:
+        high, low = low, low // 2
+        if enough(low):
+            break
+    else:
+        return "would not do at fewer GPUs either"
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    gpus = fewer_replicas(job.inputs, low).layout.gpus
+    return f"would do up to {gpus:,} GPUs (the same batch a replica)"
 
 
 def _scaled(machine: Machine, slower: float) -> Machine:

@@ -161,16 +161,25 @@ def _judged(cluster: Cluster, world: World, technologies: Sequence[str]) -> tupl
 def _judge_one(job: Job, situation: Situation) -> Row:
     tech, path = situation.technology, situation.path
     if path is None:
-        option = Option(tech.id, tech.label, tech.use, False, situation.in_file, situation.refused, None,
-                        0.0, 0.0, 0.0, (), 0.0, 0.0, 0.0, 0.0, 0.0)  # fmt: skip
-        return Row(situation, None, option)
+        return _refused(situation, situation.refused)
+    try:
+        cost = network_bill(situation, job.world)
+    except UserError as error:
+        return _refused(situation, error.what)
     step = job.step(situation)
-    cost = network_bill(situation, job.world)
     usd, watt = cost.per_gpu(job.cluster.total_gpus())
     busbw = job.all_reduce(situation, step.gradient_bytes, job.data_group()).busbw_Bps
     option = Option(tech.id, tech.label, tech.use, False, situation.in_file, "", path, path.latency_s(SMALL_bytes),
                     busbw, step.step_s, step.parts, step.idle_share, path.cpu_cores, path.memory_Bps, usd, watt)  # fmt: skip
     return Row(situation, cost, option)
+
+
+def _refused(situation: Situation, why: str) -> Row:
+    """Return a technology that cannot be built, with no figures."""
+    tech = situation.technology
+    option = Option(tech.id, tech.label, tech.use, False, situation.in_file, why, None,
+                    0.0, 0.0, 0.0, (), 0.0, 0.0, 0.0, 0.0, 0.0)  # fmt: skip
+    return Row(situation, None, option)
 
 
 def network_bill(situation: Situation, world: World) -> Bill:

@@ -60,7 +60,8 @@ def situate(cluster: Cluster, world: World, id: str) -> Situation:
             changed, plan = first_that_fits(cluster, tech, world)
         return Situation(tech, changed, id == own, plan, network_path(changed, world, tech, plan))
     except UserError as error:
-        return Situation(tech, cluster, id == own, None, None, error.what)
+        hint = f" ({error.hint})" if error.hint else ""
+        return Situation(tech, cluster, id == own, None, None, error.what + hint)
 
 
 def in_world(situation: Situation, world: World) -> Situation:
