@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eastwest.spec.problems import Collector
 
 COUNTED = ("gpu", "server", "switch", "nic", "model")  # kinds whose whole numbers are counts
+LEAST = 1e-30  # of anything that is not zero: smaller numbers are slips, and their quotients overflow
 MOST_COUNTED = 100_000
 
 
@@ -98,6 +99,8 @@ def read_value(fact: Fact, value: object) -> float | str:
     rate = fact.attribute.endswith(("_Bps", "_FLOPs"))
     if not 0 <= value <= 1e30 or (rate and value == 0):
         raise UserError(f"expected a {'positive' if rate else 'non-negative'} number, not {describe(value)}")
+    if 0 < value < LEAST:
+        raise UserError(f"expected zero or at least {LEAST:g}, not {describe(value)}")
     if fact.unit == "1" and fact.kind in COUNTED and float(fact.value).is_integer():
         most = max(MOST_COUNTED, 100 * fact.value)
         if not (float(value).is_integer() and min(1, fact.value) <= value <= most):

@@ -200,7 +200,7 @@ def switch_ports(cluster: Cluster, switch: str, rate_Bps: float, key: str) -> Sw
             where,
             "choose a faster switch",
         )
-    ways = max(1, min(int(split), int(port_Bps / rate_Bps + 1e-9)))
+    ways = max(1, int(min(split, port_Bps / rate_Bps + 1e-9)))
     return SwitchPorts(switch, int(radix) * ways)
 
 
