@@ -50,7 +50,7 @@ fit: setup-dev
 	$(BIN)/python tools/fit_collectives.py --write
 
 schema: setup
-	$(BIN)/eastwest init --schema > docs/cluster.schema.json
+	$(BIN)/eastwest init - --schema > docs/cluster.schema.json
 
 bench: setup-dev
 	$(BIN)/python benchmarks/run.py

@@ -1,6 +1,7 @@
 """Speed and memory, printed beside what is wanted. Run it on a quiet machine: ``make bench``.
 
-Each command line is run as a user runs it, in a process of its own; the formula path is timed inside one process.
+Each command line is run as a user runs it, in a process of its own; the formula path is timed
+inside one process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ LARGE = ROOT / "examples/131072xh100-roce.yaml"
 def run(arguments: list[str]) -> tuple[float, float]:
     """Run eastwest with arguments; return wall seconds and peak MiB of the process."""
     start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "eastwest", *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eastwest", *arguments], stdout=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -48,7 +51,8 @@ def points_per_second(seconds: float = 3.0) -> float:
 
 
 def fabric_arrays() -> tuple[float, float]:
-    """Return seconds and this process' peak MiB for the arrays of 131,072 GPUs with all three networks."""
+    """Return seconds and this process' peak MiB for the arrays of 131,072 GPUs with all three
+    networks."""
     from eastwest.spec.cluster import load_cluster
     from eastwest.study.situation import cluster_fabric
 

@@ -1,4 +1,5 @@
-"""Hypothesis searches anew at each run, but for CI, where the same commit must give the same verdict."""
+"""Hypothesis searches anew at each run, but for CI, where the same commit must give the same
+verdict."""
 
 from __future__ import annotations
 

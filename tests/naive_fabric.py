@@ -1,4 +1,5 @@
-"""The networks of eastwest.fabric.topology again, with plain loops and brute force, short enough to be seen right."""
+"""The networks of eastwest.fabric.topology again, with plain loops and brute force, short enough to
+be seen right."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def fewest_cores(pods: int, spines: int, up: int, radix: int) -> tuple[int, int]
 
 
 def add_island(net: Naive, leaf_pods: list[int], full: int, up: int, radix: int) -> bool:
-    """Add spines and cores above leaves that exist already (the last len(leaf_pods) of them). False if impossible."""
+    """Add spines and cores above leaves that exist already (the last len(leaf_pods) of them). False
+    if impossible."""
     pods, first_leaf = max(leaf_pods) + 1, net.leaves - len(leaf_pods)
     flat = pods == 1
     spines = smallest_divisor(up, full * up / (radix if flat else radix // 2))
@@ -69,7 +71,9 @@ def add_island(net: Naive, leaf_pods: list[int], full: int, up: int, radix: int)
             for spine in range(spines):
                 group = spine // (spines // groups)
                 for core in range(cores):
-                    net.cables[2][net.spines + pod * spines + spine, net.cores + group * cores + core] += each
+                    net.cables[2][
+                        net.spines + pod * spines + spine, net.cores + group * cores + core
+                    ] += each
         net.cores += groups * cores
     net.spines += pods * spines
     return True
@@ -128,7 +132,8 @@ def rail_only(servers: int, rails: int, planes: int, radix: int, ratio: float) -
 
 
 def switches_on_the_way(plan: Plan, port_a: int, port_b: int) -> int | None:
-    """Breadth-first search over the cables: the fewest switches between two ports, None if there is no way."""
+    """Breadth-first search over the cables: the fewest switches between two ports, None if there is
+    no way."""
     near: dict[Switch, list[Switch]] = {}
     names = ("port", "leaf", "spine", "core")
     for tier, links in enumerate(plan.links):

@@ -19,7 +19,9 @@ BLOCKS = re.findall(r"^\$ eastwest (.+)$", (ROOT / "README.md").read_text(), re.
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "COLUMNS")}
     command = [sys.executable, "-m", "eastwest", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)

@@ -19,7 +19,10 @@ def test_what_is_no_text_is_refused_with_the_path(tmp_path: Path):
         (binary, f"{binary}: the file is binary; expected text"),
         (latin, f"{latin}: the file is not UTF-8 text (byte 3)"),
         (folder, f"{folder}: cannot read the file: Is a directory"),
-        (tmp_path / "none", f"{tmp_path / 'none'}: cannot read the file: No such file or directory"),
+        (
+            tmp_path / "none",
+            f"{tmp_path / 'none'}: cannot read the file: No such file or directory",
+        ),
     ):
         with pytest.raises(UserError) as caught:
             read_text(path)

@@ -10,7 +10,10 @@ from eastwest.table import Column, Table, dump_json, without_formula, write_text
 
 TABLE = Table(
     "Links",
-    (Column("name", "name", right=False), Column("rate_Bps", "rate", lambda v: f"{v / 1e9:.1f} GB/s")),
+    (
+        Column("name", "name", right=False),
+        Column("rate_Bps", "rate", lambda v: f"{v / 1e9:.1f} GB/s"),
+    ),
     (("=cmd|' /C calc'!A0", 50e9), ("a|b", None)),
     ("one note",),
 )
@@ -57,8 +60,15 @@ def test_machine_formats_of_several_tables():
 
 
 def test_a_narrow_terminal_leaves_out_the_most_spare_columns_and_says_so():
-    wide = Table("", (Column("a", "name", right=False), Column("b", "much\nspare", spare=2), Column("c", "spare", spare=1)),
-                 (("x" * 20, 1.0, 2.0),))  # fmt: skip
+    wide = Table(
+        "",
+        (
+            Column("a", "name", right=False),
+            Column("b", "much\nspare", spare=2),
+            Column("c", "spare", spare=1),
+        ),
+        (("x" * 20, 1.0, 2.0),),
+    )
     assert wide.fitted(80) is wide
     assert [c.key for c in wide.fitted(35).columns] == ["a", "c"]
     assert wide.fitted(35).notes == ("Left out, for the terminal is narrow: much spare.",)

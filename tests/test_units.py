@@ -14,9 +14,18 @@ from eastwest.errors import UserError
 
 @pytest.mark.parametrize(
     ("text", "expected_Bps"),
-    [("400Gb/s", 50e9), ("400 Gbit/s", 50e9), ("400Gbps", 50e9), ("50GB/s", 50e9), ("50 GBps", 50e9), ("1Tb/s", 125e9),
-     ("1GiB/s", 2**30), ("9600 b/s", 1200), ("2.5Mbits/s", 312500)],
-)  # fmt: skip
+    [
+        ("400Gb/s", 50e9),
+        ("400 Gbit/s", 50e9),
+        ("400Gbps", 50e9),
+        ("50GB/s", 50e9),
+        ("50 GBps", 50e9),
+        ("1Tb/s", 125e9),
+        ("1GiB/s", 2**30),
+        ("9600 b/s", 1200),
+        ("2.5Mbits/s", 312500),
+    ],
+)
 def test_rates_are_bits_or_bytes_as_written(text, expected_Bps):
     assert units.parse_rate(text) == pytest.approx(expected_Bps, rel=1e-12)
 
@@ -29,14 +38,16 @@ def test_sizes_tell_powers_of_two_from_powers_of_ten(text, size):
 
 
 @pytest.mark.parametrize(
-    ("text", "time_s"), [("1.2us", 1.2e-6), ("1.2 µs", 1.2e-6), ("3 ms", 3e-3), ("12s", 12), ("2h", 7200)]
+    ("text", "time_s"),
+    [("1.2us", 1.2e-6), ("1.2 µs", 1.2e-6), ("3 ms", 3e-3), ("12s", 12), ("2h", 7200)],
 )
 def test_times(text, time_s):
     assert units.parse_time(text) == pytest.approx(time_s, rel=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("8", 8), ("4K", 4096), ("8G", 2**33), ("1g", 2**30), ("8GiB", 2**33), ("8GB", 8 * 10**9)]
+    ("text", "size"),
+    [("8", 8), ("4K", 4096), ("8G", 2**33), ("1g", 2**30), ("8GiB", 2**33), ("8GB", 8 * 10**9)],
 )
 def test_nccl_sizes_are_powers_of_two_as_in_nccl_tests(text, size):
     assert units.parse_nccl_size(text) == size
@@ -52,7 +63,21 @@ def test_what_has_two_readings_is_refused_and_both_are_named():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "400", "Gb/s", "400gb/s", "-4GB", "1e999GB", "4 00GB", "4GB ; rm", "nan", "infs", "٤GB", "1_0GB"]
+    "text",
+    [
+        "",
+        "400",
+        "Gb/s",
+        "400gb/s",
+        "-4GB",
+        "1e999GB",
+        "4 00GB",
+        "4GB ; rm",
+        "nan",
+        "infs",
+        "٤GB",
+        "1_0GB",
+    ],
 )
 def test_everything_else_is_refused(text):
     for parse in (units.parse_rate, units.parse_size, units.parse_time):
@@ -60,7 +85,9 @@ def test_everything_else_is_refused(text):
             parse(text)
 
 
-@pytest.mark.parametrize(("given_", "ratio"), [("2:1", 2), ("4:3", 4 / 3), (1, 1), (1.125, 1.125), ("1 : 2", 0.5)])
+@pytest.mark.parametrize(
+    ("given_", "ratio"), [("2:1", 2), ("4:3", 4 / 3), (1, 1), (1.125, 1.125), ("1 : 2", 0.5)]
+)
 def test_ratios(given_, ratio):
     assert units.parse_ratio(given_) == pytest.approx(ratio)
 
@@ -73,7 +100,9 @@ def test_bad_ratios_are_refused(bad):
 
 @given(st.floats(1e-12, 1e9))
 def test_a_shown_time_reads_back_as_itself(time_s):
-    assert units.parse_time(units.format_time(time_s).replace(" ", "")) == pytest.approx(time_s, rel=0.02)
+    assert units.parse_time(units.format_time(time_s).replace(" ", "")) == pytest.approx(
+        time_s, rel=0.02
+    )
 
 
 @given(st.floats(1, 1e15))
@@ -85,7 +114,13 @@ def test_shown_rates_and_sizes_read_back_as_themselves(value):
 
 @given(st.text(max_size=30))
 def test_no_text_breaks_the_parsers(text):
-    for parse in (units.parse_rate, units.parse_size, units.parse_time, units.parse_nccl_size, units.parse_ratio):
+    for parse in (
+        units.parse_rate,
+        units.parse_size,
+        units.parse_time,
+        units.parse_nccl_size,
+        units.parse_ratio,
+    ):
         try:
             value = parse(text)
         except UserError:

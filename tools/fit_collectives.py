@@ -1,13 +1,16 @@
-"""Fit the collectives' global constants on the measured rows, once, and print the rows of ``fitted.csv``.
+"""Fit the collectives' global constants on the measured rows, once, and print the rows of
+``fitted.csv``.
 
     python tools/fit_collectives.py [--write | --held-out]
 
-Coordinate descent on the mean of log-errors' absolute values (rows below 16 MiB count a fifth, each system the same in
-all, so that no long table rules). Constants stay within the bounds stated here; none is fitted per row. The bounds keep
-a step between nodes slower than one inside (NCCL says 14 us and 3.4 us), which the rows alone do not tell apart.
+Coordinate descent on the mean of log-errors' absolute values (rows below 16 MiB count a fifth, each
+system the same in all, so that no long table rules). Constants stay within the bounds stated here;
+none is fitted per row. The bounds keep a step between nodes slower than one inside (NCCL says 14 us
+and 3.4 us), which the rows alone do not tell apart.
 
-With ``--held-out`` the systems are dealt into five parts; each part is predicted with constants fitted on the other
-four (starting from the catalog's), which tells how far a system that nobody fitted is off.
+With ``--held-out`` the systems are dealt into five parts; each part is predicted with constants
+fitted on the other four (starting from the catalog's), which tells how far a system that nobody
+fitted is off.
 """
 
 from __future__ import annotations
@@ -48,11 +51,14 @@ Values = dict[tuple[str, str, str], float]
 def loss(values: Values, rows: list[Measured], weights: list[float]) -> float:
     """Return the weighted mean absolute log error."""
     judged = judge(rows, World(catalog(), values))
-    return sum(w * abs(math.log1p(j.error)) for w, j in zip(weights, judged, strict=True)) / sum(weights)
+    return sum(w * abs(math.log1p(j.error)) for w, j in zip(weights, judged, strict=True)) / sum(
+        weights
+    )
 
 
 def weigh(rows: list[Measured]) -> list[float]:
-    """Return each row's weight: a system counts with the square root of its rows, small sizes a fifth."""
+    """Return each row's weight: a system counts with the square root of its rows, small sizes a
+    fifth."""
     systems = [(row.hardware, row.comm.ranks, row.operation) for row in rows]
     return [
         (1.0 if row.size_bytes >= LARGE_bytes else 0.2) / math.sqrt(systems.count(system))
@@ -85,7 +91,8 @@ def descend(rows: list[Measured], rounds: int = 14) -> Values:
 
 
 def write(values: Values) -> None:
-    """Put the fitted values into the catalog's file; ranges are kept and widened to hold the value."""
+    """Put the fitted values into the catalog's file; ranges are kept and widened to hold the
+    value."""
     with FILE.open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -119,7 +126,9 @@ if __name__ == "__main__":
     if "--held-out" in sys.argv:
         found = held_out([row for table in TABLES for row in measured(table, world)])
         median, tenth = found[len(found) // 2], found[int(0.9 * len(found))]
-        sys.stdout.write(f"held out, from 16 MiB: median {median:.1%}, nine in ten within {tenth:.1%}\n")
+        sys.stdout.write(
+            f"held out, from 16 MiB: median {median:.1%}, nine in ten within {tenth:.1%}\n"
+        )
         sys.exit()
     fitted = descend([row for table in TABLES for row in measured(table, world)])
     for (_, id, name), value in fitted.items():

@@ -1,10 +1,12 @@
-"""Fit the global compute constants on measured training steps, once, and print the rows of ``compute.csv``.
+"""Fit the global compute constants on measured training steps, once, and print the rows of
+``compute.csv``.
 
     python tools/fit_compute.py FOLDER [--write]
 
-FOLDER holds the tables of measured steps (training_a100_multi_node.csv, training_a100_single_node.csv, training.csv).
-Coordinate descent on the weighted mean of absolute log errors. Constants stay within the bounds stated here; none is
-fitted per row. The network is the plain one of ``eastwest.training.published``, so that only computing is fitted.
+FOLDER holds the tables of measured steps (training_a100_multi_node.csv,
+training_a100_single_node.csv, training.csv). Coordinate descent on the weighted mean of absolute
+log errors. Constants stay within the bounds stated here; none is fitted per row. The network is the
+plain one of ``eastwest.training.published``, so that only computing is fitted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from eastwest.training.published import Judged, Row, judge, read_rows
 
 FILE = Path(__file__).parent.parent / "src/eastwest/catalog/data/compute.csv"
 TABLES = ("training_a100_multi_node.csv", "training_a100_single_node.csv", "training.csv")
-# What plain networks reach of their line rates, and a collective's step and launch (NCCL, medians of public tables).
+# What plain networks reach of their line rates, and a collective's step and launch (NCCL, medians
+# of public tables).
 NETWORK = {"scaleup_share": 0.77, "nic_share": 0.9, "step_s": 2e-6, "launch_s": 1e-5}
 # entry, attribute, least, most: what may be fitted and how far.
 FREE = [
@@ -49,28 +52,37 @@ def predict(rows: list[Row], values: Values) -> list[Judged]:
 
 
 def system(row: Row) -> str:
-    """Return what a row shares with its like: its table, and in the table of named models its publication."""
+    """Return what a row shares with its like: its table, and in the table of named models its
+    publication."""
     return " ".join(row.label.split(" ")[1:2]) or row.table
 
 
 def weigh(rows: list[Row]) -> list[float]:
-    """Return each row's weight: all tables alike, and in them a publication by the square root of its rows."""
+    """Return each row's weight: all tables alike, and in them a publication by the square root of
+    its rows."""
     systems = [(row.table, system(row)) for row in rows]
     many = {name: systems.count(name) for name in set(systems)}
-    total = {table: sum(math.sqrt(n) for (t, _), n in many.items() if t == table) for table, _ in many}
+    total = {
+        table: sum(math.sqrt(n) for (t, _), n in many.items() if t == table) for table, _ in many
+    }
     return [1.0 / math.sqrt(many[name]) / total[name[0]] for name in systems]
 
 
 def loss(values: Values, rows: list[Row], weights: list[float]) -> float:
     """Return the weighted mean absolute log error."""
     judged = predict(rows, values)
-    return sum(w * abs(math.log1p(j.error)) for w, j in zip(weights, judged, strict=True)) / sum(weights)
+    return sum(w * abs(math.log1p(j.error)) for w, j in zip(weights, judged, strict=True)) / sum(
+        weights
+    )
 
 
 def descend(rows: list[Row], rounds: int = 12) -> Values:
     """Move one constant at a time by a shrinking step as long as that helps."""
     weights = weigh(rows)
-    values = {("compute", id, name): float(catalog().fact("compute", id, name).value) for id, name, _, _ in FREE}
+    values = {
+        ("compute", id, name): float(catalog().fact("compute", id, name).value)
+        for id, name, _, _ in FREE
+    }
     best, step = loss(values, rows, weights), 0.25
     for _ in range(rounds):
         before = best
@@ -108,7 +120,10 @@ def report(tables: dict[str, list[Row]], values: Values) -> str:
     lines = []
     for name, rows in tables.items():
         errors = [abs(j.error) for j in predict(rows, values)]
-        lines.append(f"{name:32} {len(rows):4} rows, median {statistics.median(errors):.1%}, worst {max(errors):.0%}\n")
+        lines.append(
+            f"{name:32} {len(rows):4} rows, median {statistics.median(errors):.1%}, worst "
+            f"{max(errors):.0%}\n"
+        )
     return "".join(lines)
 
 
@@ -117,7 +132,9 @@ if __name__ == "__main__":
     tables = {name: read_rows(folder / name, World(catalog())) for name in TABLES}
     sys.stderr.write(report(tables, {}))
     # Every third row of the single-node table, which has many alike.
-    chosen = [row for name, rows in tables.items() for row in (rows[::3] if "single" in name else rows)]
+    chosen = [
+        row for name, rows in tables.items() for row in (rows[::3] if "single" in name else rows)
+    ]
     fitted = descend(chosen)
     sys.stderr.write(report(tables, fitted))
     for (_, id, name), value in fitted.items():

@@ -1,4 +1,5 @@
-"""Predict every measured row and write docs/accuracy.md: medians and worst errors, the worst rows first."""
+"""Predict every measured row and write docs/accuracy.md: medians and worst errors, the worst rows
+first."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
     ├── UserError       something in the input or the command is wrong   exit code 2
     └── InternalError   a property that we promise does not hold         exit code 4
 
-One idea: a message says what, where, what was expected, and the nearest thing that would have worked.
+One idea: a message says what, where, what was expected, and the nearest thing that would have
+worked.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class UserError(EastwestError):
         return f"{place}{self.what}{hint}"
 
     def at(self, where: str) -> UserError:
-        """Return the same error with a place, for a caller that knows it; a place once given stays."""
+        """Return the same error with a place, for a caller that knows it; a place once given
+        stays."""
         return self if self.where else UserError(self.what, where, self.hint)
 
 
@@ -65,6 +67,10 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> UserError:
     """Build the error for a name that is not among the valid ones, with the nearest shown."""
     valid = sorted(names)
     close = nearest(name, valid)
-    shown = ", ".join(valid) if len(valid) <= 12 else f"{', '.join(valid[:12])}, … ({len(valid)} in all)"
+    shown = (
+        ", ".join(valid)
+        if len(valid) <= 12
+        else f"{', '.join(valid[:12])}, … ({len(valid)} in all)"
+    )
     hint = f"did you mean '{close}'?" if close else f"valid: {shown}"
     return UserError(f"unknown {kind} '{name[:80]}'", hint=hint)

@@ -1,4 +1,5 @@
-"""Reading what users give, writing what they asked for. One idea: whole or not at all, both ways."""
+"""Reading what users give, writing what they asked for. One idea: whole or not at all, both
+ways."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ LARGEST_INPUT_BYTES = 64 * 2**20
 
 
 def read_text(path: str | Path, kind: str = "file") -> str:
-    """Return a text file's content. Raises UserError if it cannot be read, is no text, or is absurdly large."""
+    """Return a text file's content. Raises UserError if it cannot be read, is no text, or is
+    absurdly large."""
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_INPUT_BYTES + 1)
@@ -20,13 +22,17 @@ def read_text(path: str | Path, kind: str = "file") -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"cannot read the {kind}: {reason}", where=str(path)) from None
     if len(data) > LARGEST_INPUT_BYTES:
-        raise UserError(f"the {kind} is larger than {LARGEST_INPUT_BYTES >> 20} MiB", where=str(path))
+        raise UserError(
+            f"the {kind} is larger than {LARGEST_INPUT_BYTES >> 20} MiB", where=str(path)
+        )
     if b"\x00" in data:
         raise UserError(f"the {kind} is binary; expected text", where=str(path))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"the {kind} is not UTF-8 text (byte {error.start})", where=str(path)) from None
+        raise UserError(
+            f"the {kind} is not UTF-8 text (byte {error.start})", where=str(path)
+        ) from None
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -43,7 +49,9 @@ def write_text(path: str | Path, text: str) -> None:
         if Path(path).exists() and not Path(path).is_file():
             Path(path).write_text(text, encoding="utf-8")
             return
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent or Path())
+        handle, temporary = tempfile.mkstemp(
+            prefix=f".{target.name[:40]}.", dir=target.parent or Path()
+        )
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()

@@ -1,4 +1,5 @@
-"""A family of plug-in modules by name. One idea: a name points to a module that is imported when it is first asked for."""
+"""A family of plug-in modules by name. One idea: a name points to a module that is imported when it
+is first asked for."""
 
 from __future__ import annotations
 

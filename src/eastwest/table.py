@@ -1,8 +1,9 @@
-"""Results as tables. One idea: every verb's answer is a Table, and a Table knows how to show itself anywhere.
+"""Results as tables. One idea: every verb's answer is a Table, and a Table knows how to show itself
+anywhere.
 
-Values stay numbers in base units (bytes, seconds, bytes per second); a column's ``show`` turns them into text at
-the edge. Exports cannot carry spreadsheet formulas: text that starts with ``= + - @`` or a control character is
-quoted with an apostrophe.
+Values stay numbers in base units (bytes, seconds, bytes per second); a column's ``show`` turns them
+into text at the edge. Exports cannot carry spreadsheet formulas: text that starts with ``= + - @``
+or a control character is quoted with an apostrophe.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ def plain(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its key in JSON and CSV (with unit, such as ``latency_s``), its heading, how it is shown.
+    """One column: its key in JSON and CSV (with unit, such as ``latency_s``), its heading, how it
+    is shown.
 
-    Where a terminal is too narrow, columns are left out, those with the highest ``spare`` first; 0 always stays.
+    Where a terminal is too narrow, columns are left out, those with the highest ``spare`` first; 0
+    always stays.
     """
 
     key: str
@@ -52,7 +55,9 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(f"{self.title}: a row has {len(row)} values for {len(self.columns)} columns")
+                raise ValueError(
+                    f"{self.title}: a row has {len(row)} values for {len(self.columns)} columns"
+                )
 
     def records(self) -> list[dict[str, Value]]:
         """Return the rows as dictionaries by column key, values unformatted."""
@@ -61,7 +66,10 @@ class Table:
     def shown(self) -> list[list[str]]:
         """Return the rows as text, as a person reads them."""
         return [
-            [plain(None) if v is None else c.show(v) for c, v in zip(self.columns, row, strict=True)]
+            [
+                plain(None) if v is None else c.show(v)
+                for c, v in zip(self.columns, row, strict=True)
+            ]
             for row in self.rows
         ]
 
@@ -85,7 +93,8 @@ class Table:
         return "\n".join(lines + [f"\n{note}" for note in self.notes]) + "\n"
 
     def fitted(self, width: int) -> Table:
-        """Return the table without its most spare columns, as far as it takes to fit a terminal; says what is missing."""
+        """Return the table without its most spare columns, as far as it takes to fit a terminal;
+        says what is missing."""
         kept = list(range(len(self.columns)))
         widths = [
             max(len(line) for cell in (c.label, *column) for line in cell.split("\n"))
@@ -98,7 +107,9 @@ class Table:
             kept.remove(most)
         if len(kept) == len(self.columns):
             return self
-        missing = ", ".join(c.label.replace("\n", " ") for i, c in enumerate(self.columns) if i not in kept)
+        missing = ", ".join(
+            c.label.replace("\n", " ") for i, c in enumerate(self.columns) if i not in kept
+        )
         note = f"Left out, for the terminal is narrow: {missing}."
         rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
         return Table(self.title, tuple(self.columns[i] for i in kept), rows, (*self.notes, note))
@@ -109,10 +120,14 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(title=self.title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+        table = RichTable(
+            title=self.title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
+        )
         for c in self.columns:
             # A number that is folded would be read as another one: text gives way first.
-            table.add_column(c.label, justify="right" if c.right else "left", overflow="fold", no_wrap=c.right)
+            table.add_column(
+                c.label, justify="right" if c.right else "left", overflow="fold", no_wrap=c.right
+            )
         for row in self.shown():
             table.add_row(*[Text(cell) for cell in row])
         return table
@@ -120,7 +135,8 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(c.label)}</th>" for c in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.shown()
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.shown()
         )
         notes = "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
         caption = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""

@@ -1,4 +1,5 @@
-"""The catalog's data: whole, sane, and equal to the collected facts, which are kept apart from the product."""
+"""The catalog's data: whole, sane, and equal to the collected facts, which are kept apart from the
+product."""
 
 from __future__ import annotations
 
@@ -16,19 +17,24 @@ FACTS = Path(__file__).parents[2] / "../shared/facts"
 GBPS = 1e9 / 8
 
 CONTRACT = {
-    "gpu": "name vendor year generation bf16_FLOPs fp8_FLOPs fp4_FLOPs memory_bytes memory_Bps scaleup"
+    "gpu": "name vendor year generation bf16_FLOPs fp8_FLOPs fp4_FLOPs memory_bytes memory_Bps "
+    "scaleup"
     " scaleup_oneway_Bps scaleup_links scaleup_domain_gpus pcie_gen pcie_lanes power_W",
-    "server": "name gpu gpus scaleup_domain_gpus nvswitches nics nic nic_Bps nic_cages sockets cores pcie_switches"
-    " pcie_gen pcie_lanes gpu_attach c2c_Bps memory_Bps socket_link_Bps cpu_vendor storage_nics storage_nic_Bps"
+    "server": "name gpu gpus scaleup_domain_gpus nvswitches nics nic nic_Bps nic_cages sockets "
+    "cores pcie_switches"
+    " pcie_gen pcie_lanes gpu_attach c2c_Bps memory_Bps socket_link_Bps cpu_vendor "
+    "storage_nics storage_nic_Bps"
     " oob_ports power_W rack_units port_map",
     "nic": "name vendor ports port_Bps protocols pcie_gen pcie_lanes message_rate_per_s power_W",
-    "switch": "name asic technology radix port_Bps split cages port_to_port_s power_W power_max_W rack_units"
+    "switch": "name asic technology radix port_Bps split cages port_to_port_s power_W "
+    "power_max_W rack_units"
     " buffer_bytes in_network_reduction management_ports",
     "cable": "name type rate_Bps links far_links reach_m power_W latency_s_per_m fixed_s medium",
     "cabling": "server_leaf_m leaf_spine_m spine_core_m",
 }
 TEXT = (
-    "name vendor generation scaleup gpu nic gpu_attach cpu_vendor port_map protocols asic technology"
+    "name vendor generation scaleup gpu nic gpu_attach cpu_vendor port_map protocols asic "
+    "technology"
     " in_network_reduction type medium"
 )
 # What is possible at all, by the ending of an attribute's name.
@@ -44,7 +50,17 @@ BOUNDS = {
     "_m": (1, 5000),
 }
 TEXTS = {
-    ("gpu", "generation"): {"volta", "ampere", "hopper", "blackwell", "cdna2", "cdna3", "cdna4", "gaudi", "tpu"},
+    ("gpu", "generation"): {
+        "volta",
+        "ampere",
+        "hopper",
+        "blackwell",
+        "cdna2",
+        "cdna3",
+        "cdna4",
+        "gaudi",
+        "tpu",
+    },
     ("server", "gpu_attach"): {"pcie", "c2c"},
     ("server", "cpu_vendor"): {"intel", "amd", "arm"},
     ("switch", "technology"): {"infiniband", "ethernet", "management", "nvlink", "scaleup"},
@@ -74,7 +90,9 @@ def ours(row: dict[str, str]) -> str:
 
 def cases(name: str) -> list[object]:
     found = [pytest.param(row, id=ours(row)) for row in rows(name)]
-    return found or [pytest.param(None, marks=pytest.mark.skip(reason="no collected facts beside the project"))]
+    return found or [
+        pytest.param(None, marks=pytest.mark.skip(reason="no collected facts beside the project"))
+    ]
 
 
 def entries(*kinds: str) -> list[tuple[str, str]]:
@@ -83,7 +101,9 @@ def entries(*kinds: str) -> list[tuple[str, str]]:
 
 def equal(kind: str, id: str, attribute: str, text: str, scale: float = 1.0) -> None:
     if text not in ("", None):
-        assert nominal().number(kind, id, attribute) == pytest.approx(float(text) * scale, rel=1e-12), attribute
+        assert nominal().number(kind, id, attribute) == pytest.approx(
+            float(text) * scale, rel=1e-12
+        ), attribute
 
 
 @pytest.mark.parametrize(("kind", "id"), entries(*CONTRACT))
@@ -106,21 +126,35 @@ def test_every_number_is_possible() -> None:
 
 
 def test_units_agree_with_the_ending_of_the_name() -> None:
-    units = {"_FLOPs": "FLOP/s", "_Bps": "B/s", "_bytes": "B", "_W": "W", "_s": "s", "_m": "m", "_per_s": "1/s"}
+    units = {
+        "_FLOPs": "FLOP/s",
+        "_Bps": "B/s",
+        "_bytes": "B",
+        "_W": "W",
+        "_s": "s",
+        "_m": "m",
+        "_per_s": "1/s",
+    }
     for fact in catalog().facts.values():
         if fact.kind in CONTRACT and not isinstance(fact.value, str):
             ending = max((e for e in units if fact.attribute.endswith(e)), key=len, default=None)
-            expected = "s/m" if fact.attribute == "latency_s_per_m" else units.get(ending or "", "1")
+            expected = (
+                "s/m" if fact.attribute == "latency_s_per_m" else units.get(ending or "", "1")
+            )
             assert fact.unit == expected, fact
 
 
 @pytest.mark.parametrize(("kind", "attribute"), TEXTS)
 def test_words_of_a_closed_list_are_from_it(kind: str, attribute: str) -> None:
-    assert {nominal().text(kind, id, attribute) for id in catalog().ids(kind)} <= TEXTS[kind, attribute]
+    assert {nominal().text(kind, id, attribute) for id in catalog().ids(kind)} <= TEXTS[
+        kind, attribute
+    ]
 
 
 def test_counts_are_whole_and_have_no_range() -> None:
-    counts = re.compile("gpus|nics|sockets|cores|switches|radix|cages|ports|links|split|lanes|units|year")
+    counts = re.compile(
+        "gpus|nics|sockets|cores|switches|radix|cages|ports|links|split|lanes|units|year"
+    )
     for fact in catalog().facts.values():
         if fact.kind in CONTRACT and fact.unit == "1" and counts.search(fact.attribute):
             assert float(fact.value).is_integer(), fact
@@ -136,9 +170,13 @@ def test_the_parts_of_a_server_exist_and_fit(id: str) -> None:
     card_Bps = world.number("nic", nic, "port_Bps") * world.number("nic", nic, "ports")
     assert world.number("server", id, "nic_Bps") <= card_Bps
     assert world.number("server", id, "gpus") <= world.number("server", id, "scaleup_domain_gpus")
-    assert world.number("server", id, "scaleup_domain_gpus") == world.number("gpu", gpu, "scaleup_domain_gpus")
+    assert world.number("server", id, "scaleup_domain_gpus") == world.number(
+        "gpu", gpu, "scaleup_domain_gpus"
+    )
     assert world.number("server", id, "cores") % world.number("server", id, "sockets") == 0
-    assert (world.text("server", id, "gpu_attach") == "c2c") == (world.number("server", id, "c2c_Bps") > 0)
+    assert (world.text("server", id, "gpu_attach") == "c2c") == (
+        world.number("server", id, "c2c_Bps") > 0
+    )
     # The GPUs alone cannot need more than the whole server.
     gpus_W = world.number("server", id, "gpus") * world.number("gpu", gpu, "power_W")
     assert gpus_W < catalog().fact("server", id, "power_W").high
@@ -163,7 +201,9 @@ def test_everything_that_a_network_is_built_of_has_a_price(kind: str, id: str) -
 def test_the_dgx_h100_port_map_is_a_permutation() -> None:
     pairs = [p.split("=") for p in nominal().text("server", "dgx-h100", "port_map").split(";")]
     assert sorted(gpu for _, gpu in pairs) == [f"gpu{i}" for i in range(8)]
-    assert sorted(port for port, _ in pairs) == [f"OSFP{c}P{p}" for c in range(1, 5) for p in (1, 2)]
+    assert sorted(port for port, _ in pairs) == [
+        f"OSFP{c}P{p}" for c in range(1, 5) for p in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize("row", cases("gpus.csv"))
@@ -236,7 +276,12 @@ def test_cables_equal_the_collected_facts(row: dict[str, str]) -> None:
     equal("cable", id, "reach_m", row["max_reach_m"])
     equal("cable", id, "latency_s_per_m", row["latency_ns_per_m"], 1e-9)
     if row["power_W_per_end_A"] and row["power_W_per_end_B"] and id not in ("dac-ndr-split2",):
-        equal("cable", id, "power_W", str(float(row["power_W_per_end_A"]) + float(row["power_W_per_end_B"])))
+        equal(
+            "cable",
+            id,
+            "power_W",
+            str(float(row["power_W_per_end_A"]) + float(row["power_W_per_end_B"])),
+        )
 
 
 PRICED = {
@@ -271,7 +316,9 @@ PRICED = {
 }
 
 
-@pytest.mark.parametrize("row", [r for r in rows("prices.csv") if r["item"] in PRICED], ids=lambda r: r["item"])
+@pytest.mark.parametrize(
+    "row", [r for r in rows("prices.csv") if r["item"] in PRICED], ids=lambda r: r["item"]
+)
 def test_every_quote_lies_within_the_range_of_its_price(row: dict[str, str]) -> None:
     fact = catalog().fact("price", PRICED[row["item"]], "price_USD")
     assert fact.low <= float(row["price_USD"]) <= fact.high
@@ -285,7 +332,8 @@ def test_rental_quotes_lie_within_the_range_of_a_gpu_hour(item: str, gpus: int) 
 
 
 def transformer_parameters(id: str) -> float | None:
-    """Count a model's parameters from its shapes, by hand: embeddings, attention, feed-forward, norms."""
+    """Count a model's parameters from its shapes, by hand: embeddings, attention, feed-forward,
+    norms."""
     world = nominal()
 
     def of(key: str) -> float:
@@ -294,12 +342,19 @@ def transformer_parameters(id: str) -> float | None:
     kind = world.text("model", id, "model_type")
     if kind == "gpt2":
         e = of("n_embd")
-        return of("vocab_size") * e + of("n_positions") * e + of("n_layer") * (12 * e * e + 13 * e) + 2 * e
+        return (
+            of("vocab_size") * e
+            + of("n_positions") * e
+            + of("n_layer") * (12 * e * e + 13 * e)
+            + 2 * e
+        )
     if kind not in ("llama", "mixtral", "qwen3", "qwen3_moe"):
         return None
     h, heads, kv = of("hidden_size"), of("num_attention_heads"), of("num_key_value_heads")
     head = of("head_dim") if world.has("model", id, "head_dim") else h / heads
-    attention = 2 * h * heads * head + 2 * h * kv * head + (2 * head if kind.startswith("qwen3") else 0)
+    attention = (
+        2 * h * heads * head + 2 * h * kv * head + (2 * head if kind.startswith("qwen3") else 0)
+    )
     feed = {
         "llama": lambda: 3 * h * of("intermediate_size"),
         "qwen3": lambda: 3 * h * of("intermediate_size"),
@@ -350,7 +405,10 @@ def test_an_unknown_entry_is_named_with_the_nearest() -> None:
 
 
 def test_a_missing_attribute_and_a_text_read_as_number_are_user_errors() -> None:
-    with pytest.raises(UserError, match=r"^the catalog has no colour for switch 'qm9700' \(set it under overrides:\)$"):
+    with pytest.raises(
+        UserError,
+        match=r"^the catalog has no colour for switch 'qm9700' \(set it under overrides:\)$",
+    ):
         nominal().number("switch", "qm9700", "colour")
     with pytest.raises(UserError, match=r"^switch 'qm9700': asic is 'Quantum-2', not a number$"):
         nominal().number("switch", "qm9700", "asic")
@@ -375,7 +433,9 @@ def test_the_mean_of_many_draws_is_that_of_the_triangle() -> None:
     # Mean of a triangular distribution: (low + mode + high) / 3.
     fact = catalog().fact("switch", "qm9700", "port_to_port_s")
     values = [world.number(*fact.key) for world in draw(2000, seed=7)]
-    assert sum(values) / len(values) == pytest.approx((fact.low + float(fact.value) + fact.high) / 3, rel=0.01)
+    assert sum(values) / len(values) == pytest.approx(
+        (fact.low + float(fact.value) + fact.high) / 3, rel=0.01
+    )
 
 
 def test_a_world_remembers_what_was_read() -> None:
@@ -394,7 +454,14 @@ ROW = {"id": "x", "attribute": "a_s", "value": "2", "low": "1", "high": "3", "un
 
 @pytest.mark.parametrize(
     "change",
-    [{"unit": ""}, {"source": ""}, {"checked": "maybe"}, {"low": "2.5"}, {"high": "1.5"}, {"value": "inf", "high": ""}],
+    [
+        {"unit": ""},
+        {"source": ""},
+        {"checked": "maybe"},
+        {"low": "2.5"},
+        {"high": "1.5"},
+        {"value": "inf", "high": ""},
+    ],
 )
 def test_a_row_that_breaks_a_property_is_refused(change: dict[str, str]) -> None:
     with pytest.raises(InternalError, match=r"^x.csv:7: "):
@@ -402,7 +469,9 @@ def test_a_row_that_breaks_a_property_is_refused(change: dict[str, str]) -> None
 
 
 def test_search_finds_by_words_of_kind_name_and_attribute() -> None:
-    assert [f.key for f in catalog().search("Switch QM9700 port_to")] == [("switch", "qm9700", "port_to_port_s")]
+    assert [f.key for f in catalog().search("Switch QM9700 port_to")] == [
+        ("switch", "qm9700", "port_to_port_s")
+    ]
     assert {f.id for f in catalog().search("price cx7 ndr")} == {"cx7-ndr", "cx7-ndr200-2p"}
 
 

@@ -1,4 +1,5 @@
-"""``eastwest compare`` and ``eastwest collective`` as a user meets them, and every verb on awkward terminals."""
+"""``eastwest compare`` and ``eastwest collective`` as a user meets them, and every verb on awkward
+terminals."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from eastwest.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/llama3-70b-1024xh100.yaml"
-# A row of nccl-tests' output: size, count, type, redop, root, then time, algbw, busbw and errors, twice.
+# A row of nccl-tests' output: size, count, type, redop, root, then time, algbw, busbw and errors,
+# twice.
 NCCL_ROW = re.compile(
     r"^\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>\w+)\s+(?P<redop>\w+)\s+(?P<root>-?\d+)"
     r"\s+(?P<time>[\d.]+)\s+(?P<algbw>[\d.]+)\s+(?P<busbw>[\d.]+)\s+(?P<wrong>\d+|N/A)"
@@ -71,7 +73,14 @@ def test_every_figure_is_finite_and_the_parts_add_up_to_the_step() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
-    args = ("--json", "--uncertainty", "--worlds", "10", "--technologies", "infiniband-gpudirect,tcp-400g")
+    args = (
+        "--json",
+        "--uncertainty",
+        "--worlds",
+        "10",
+        "--technologies",
+        "infiniband-gpudirect,tcp-400g",
+    )
     first = compare(*args, "--seed", "3").stdout
     assert first == compare(*args, "--seed", "3").stdout
     assert first != compare(*args, "--seed", "4").stdout
@@ -88,7 +97,9 @@ def test_an_unknown_technology_is_told_the_nearest() -> None:
     assert said == "eastwest: unknown technology 'tcp-400' (did you mean 'tcp-400g'?)\n"
 
 
-def test_an_expectation_that_fails_gives_exit_code_1_and_the_comparison_still(tmp_path: Path) -> None:
+def test_an_expectation_that_fails_gives_exit_code_1_and_the_comparison_still(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(EXAMPLE.read_text().replace("step <= 12s", "step <= 1s"))
     result = run("compare", file)
@@ -96,13 +107,19 @@ def test_an_expectation_that_fails_gives_exit_code_1_and_the_comparison_still(tm
     assert result.stderr == ""
     assert "✓ all_reduce 1GiB >= 300GB/s: " in result.stdout
     assert "✗ step <= 1s: " in result.stdout
-    assert [e["holds"] for e in json.loads(run("compare", file, "--json").stdout)["expect"]] == [True, False]
+    assert [e["holds"] for e in json.loads(run("compare", file, "--json").stdout)["expect"]] == [
+        True,
+        False,
+    ]
 
 
 def test_a_time_expected_of_a_collective_is_held_against_its_time(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     text = EXAMPLE.read_text()
-    file.write_text(text[: text.index("expect:")] + "expect: [all_reduce 1GiB <= 1h, all_reduce 1GiB >= 1GB/s]\n")
+    file.write_text(
+        text[: text.index("expect:")]
+        + "expect: [all_reduce 1GiB <= 1h, all_reduce 1GiB >= 1GB/s]\n"
+    )
     result = run("compare", file, "--json")
     time, rate = json.loads(result.stdout)["expect"]
     assert result.exit_code == 0
@@ -112,7 +129,9 @@ def test_a_time_expected_of_a_collective_is_held_against_its_time(tmp_path: Path
 
 def test_a_report_that_cannot_be_written_is_one_message_and_no_file(tmp_path: Path) -> None:
     for page in (tmp_path / "none" / "page.html", tmp_path):
-        assert "cannot write the file" in one_message(compare("--html", page, "--technologies", "tcp-400g"))
+        assert "cannot write the file" in one_message(
+            compare("--html", page, "--technologies", "tcp-400g")
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,9 +155,16 @@ def test_csv_and_markdown_hold_the_same_options() -> None:
 
 @pytest.mark.parametrize(
     ("operation", "factor"),
-    [("all_reduce", 2 * 1023 / 1024), ("all_gather", 1023 / 1024), ("all-to-all", 1023 / 1024), ("broadcast", 1.0)],
+    [
+        ("all_reduce", 2 * 1023 / 1024),
+        ("all_gather", 1023 / 1024),
+        ("all-to-all", 1023 / 1024),
+        ("broadcast", 1.0),
+    ],
 )
-def test_collective_prints_rows_that_readers_of_nccl_tests_accept(operation: str, factor: float) -> None:
+def test_collective_prints_rows_that_readers_of_nccl_tests_accept(
+    operation: str, factor: float
+) -> None:
     result = collective(operation, "-b", "1M", "-e", "1G", "-f", "4")
     lines = [line for line in result.stdout.splitlines() if not line.startswith("#")]
     rows = [match for line in lines if (match := NCCL_ROW.match(line))]
@@ -147,12 +173,16 @@ def test_collective_prints_rows_that_readers_of_nccl_tests_accept(operation: str
     assert [int(row["size"]) for row in rows] == [2**20 * 4**n for n in range(6)]
     for row in rows:  # columns hold two decimals
         size, busbw = int(row["size"]), float(row["busbw"])
-        assert float(row["algbw"]) == pytest.approx(size / float(row["time"]) / 1e3, rel=1e-3, abs=0.011)
+        assert float(row["algbw"]) == pytest.approx(
+            size / float(row["time"]) / 1e3, rel=1e-3, abs=0.011
+        )
         assert busbw == pytest.approx(float(row["algbw"]) * factor, rel=1e-3, abs=0.02)
 
 
 def test_one_rank_has_no_bus_bandwidth_as_in_nccl_tests() -> None:
-    row = NCCL_ROW.match(collective("all_reduce", "-n", "1", "-b", "8M", "-e", "8M").stdout.splitlines()[-1])
+    row = NCCL_ROW.match(
+        collective("all_reduce", "-n", "1", "-b", "8M", "-e", "8M").stdout.splitlines()[-1]
+    )
     assert row
     assert float(row["busbw"]) == 0
 
@@ -194,10 +224,16 @@ def test_an_unknown_collective_is_told_the_nearest() -> None:
 def installed(
     *args: str | Path, stdout: Any = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line in a process of its own, which alone has an encoding and a real stdout."""
+    """Run the command line in a process of its own, which alone has an encoding and a real
+    stdout."""
     command = [sys.executable, "-m", "eastwest", *map(str, args)]
     return subprocess.run(
-        command, stdout=stdout, stderr=subprocess.PIPE, env=os.environ | environment, timeout=60, check=False
+        command,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=os.environ | environment,
+        timeout=60,
+        check=False,
     )
 
 

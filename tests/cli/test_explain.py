@@ -84,8 +84,14 @@ def test_the_same_question_has_the_same_answer_to_the_byte() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--to", "gpu8.node0"], "eastwest: the cluster has no gpu8 (there are gpu0 to gpu7 of node0 to node127)\n"),
-        (["--technologies", "carrier-pigeon"], "eastwest: unknown technology 'carrier-pigeon' (valid: "),
+        (
+            ["--to", "gpu8.node0"],
+            "eastwest: the cluster has no gpu8 (there are gpu0 to gpu7 of node0 to node127)\n",
+        ),
+        (
+            ["--technologies", "carrier-pigeon"],
+            "eastwest: unknown technology 'carrier-pigeon' (valid: ",
+        ),
         (["--size", "8G"], "eastwest: size '8G' is ambiguous: write '8GiB' or '8GB'\n"),
         (["--format", "xml"], "eastwest: unknown format 'xml' "),
     ],
@@ -100,7 +106,9 @@ def test_a_mistake_is_one_message_and_exit_code_2(args: list[str], message: str)
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(10, 60), st.booleans())
-def test_a_bar_always_shows_and_never_leaves_its_cells(start: float, length: float, cells: int, blocks: bool) -> None:
+def test_a_bar_always_shows_and_never_leaves_its_cells(
+    start: float, length: float, cells: int, blocks: bool
+) -> None:
     text = bar(start, min(length, 1 - start), cells, blocks)
     assert text.strip()
     assert len(text) <= cells

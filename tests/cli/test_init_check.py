@@ -28,7 +28,13 @@ def run(*args: str | Path) -> Result:
 
 
 def test_there_are_the_templates_that_the_documents_name() -> None:
-    assert template_names() == ["dgx-h100-su", "gb200-nvl72", "hgx-b200-roce", "llama3-70b-1024xh100", "small-4x-a100"]
+    assert template_names() == [
+        "dgx-h100-su",
+        "gb200-nvl72",
+        "hgx-b200-roce",
+        "llama3-70b-1024xh100",
+        "small-4x-a100",
+    ]
     assert run("init", "--list").stdout.split() == template_names()
 
 
@@ -65,15 +71,18 @@ def test_a_dash_writes_to_stdout_and_nothing_else() -> None:
 def test_an_unknown_template_is_told_the_nearest() -> None:
     result = run("init", "-", "--template", "dgx-h100")
     assert (result.exit_code, result.stderr) == (
-        2, "eastwest: unknown template 'dgx-h100' (did you mean 'dgx-h100-su'?)\n",
-    )  # fmt: skip
+        2,
+        "eastwest: unknown template 'dgx-h100' (did you mean 'dgx-h100-su'?)\n",
+    )
 
 
 def test_the_schema_stands_beside_and_the_file_points_to_it(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     assert run("init", file, "--schema").exit_code == 0
     assert file.read_text().startswith("# yaml-language-server: $schema=cluster.schema.json\n")
-    jsonschema.Draft202012Validator.check_schema(json.loads((tmp_path / "cluster.schema.json").read_text()))
+    jsonschema.Draft202012Validator.check_schema(
+        json.loads((tmp_path / "cluster.schema.json").read_text())
+    )
     assert run("check", file).exit_code == 0
     assert run("init", "-", "--schema").stdout == (tmp_path / "cluster.schema.json").read_text()
 
@@ -98,7 +107,8 @@ def test_every_example_passes_its_check(path: Path) -> None:
 def test_check_shows_what_it_understood() -> None:
     result = run("check", ROOT / "examples" / "llama3-70b-1024xh100.yaml")
     assert result.stdout == (
-        "✓ llama3-70b-1024xh100: 1,024 GPUs in 128 dgx-h100, infiniband rail-optimised of 48 qm9700\n"
+        "✓ llama3-70b-1024xh100: 1,024 GPUs in 128 dgx-h100, infiniband rail-optimised of 48 "
+        "qm9700\n"
         "  GPUs        1,024 in 128 dgx-h100\n"
         "  compute     infiniband, rail-optimised, 400 Gb/s ports, GPUDirect\n"
         "  switches    32 leaf + 16 spine qm9700\n"  # DGX SuperPOD H100 (RA-11333-001 V11), 4 SU
@@ -128,7 +138,11 @@ def test_json_tells_the_same() -> None:
     result = run("check", good, wrong, "--json")
     first, second = json.loads(result.stdout)
     assert result.exit_code == 2
-    assert (first["ok"], first["gpus"], first["compute"]["tiers"]) == (True, 1024, {"leaf": 32, "spine": 16})
+    assert (first["ok"], first["gpus"], first["compute"]["tiers"]) == (
+        True,
+        1024,
+        {"leaf": 32, "spine": 16},
+    )
     assert first["job"]["layout"]["data"] == 32
     assert second == {
         "file": str(wrong),

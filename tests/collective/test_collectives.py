@@ -18,12 +18,21 @@ from eastwest.errors import UserError
 
 WORLD = nominal()
 ESTIMATOR = Estimator(WORLD)
-GENERATIONS = {"volta": (150e9, 6), "ampere": (300e9, 12), "hopper": (450e9, 18), "blackwell": (900e9, 18)}
+GENERATIONS = {
+    "volta": (150e9, 6),
+    "ampere": (300e9, 12),
+    "hopper": (450e9, 18),
+    "blackwell": (900e9, 18),
+}
 
 
-def communicator(ranks=16, nodes=2, generation="hopper", node_Bps=8 * 48e9, latency_s=3e-6, **more) -> Communicator:
+def communicator(
+    ranks=16, nodes=2, generation="hopper", node_Bps=8 * 48e9, latency_s=3e-6, **more
+) -> Communicator:
     link, links = GENERATIONS[generation]
-    return Communicator(ranks, nodes, generation, "intel", link, links, node_Bps, 8, latency_s, **more)
+    return Communicator(
+        ranks, nodes, generation, "intel", link, links, node_Bps, 8, latency_s, **more
+    )
 
 
 @st.composite
@@ -32,10 +41,14 @@ def communicators(draw):
     local = draw(st.integers(1, 9))
     generation = draw(st.sampled_from(sorted(GENERATIONS)))
     return communicator(
-        max(2, nodes * local), nodes if nodes * local >= 2 else 1, generation,
-        node_Bps=draw(st.floats(1e8, 1e12)), latency_s=draw(st.floats(0, 1e-3)),
-        in_switch=generation in ("hopper", "blackwell") and draw(st.booleans()), sharp=draw(st.booleans()),
-    )  # fmt: skip
+        max(2, nodes * local),
+        nodes if nodes * local >= 2 else 1,
+        generation,
+        node_Bps=draw(st.floats(1e8, 1e12)),
+        latency_s=draw(st.floats(0, 1e-3)),
+        in_switch=generation in ("hopper", "blackwell") and draw(st.booleans()),
+        sharp=draw(st.booleans()),
+    )
 
 
 def ways(operation: str, comm: Communicator):
@@ -46,8 +59,15 @@ def ways(operation: str, comm: Communicator):
 
 
 def test_busbw_factors_are_those_of_nccl_tests():
-    golden = {"all_reduce": 2 * 7 / 8, "all_gather": 7 / 8, "reduce_scatter": 7 / 8, "all_to_all": 7 / 8,
-              "broadcast": 1, "reduce": 1, "sendrecv": 1}  # fmt: skip
+    golden = {
+        "all_reduce": 2 * 7 / 8,
+        "all_gather": 7 / 8,
+        "reduce_scatter": 7 / 8,
+        "all_to_all": 7 / 8,
+        "broadcast": 1,
+        "reduce": 1,
+        "sendrecv": 1,
+    }
     assert {op: bus_factor(op, 8) for op in OPERATIONS} == golden
 
 
@@ -57,13 +77,16 @@ def test_every_way_is_finite_positive_and_slower_for_more_bytes(comm, operation,
     for algorithm, protocol in ways(operation, comm):
         time = ESTIMATOR.time_s(operation, algorithm, protocol, size, comm)
         assert 0 < time < math.inf
-        # NCCL's table corrects a tree by up to a tenth from one power of two to the next, so ask for four times.
+        # NCCL's table corrects a tree by up to a tenth from one power of two to the next, so ask
+        # for four times.
         assert ESTIMATOR.time_s(operation, algorithm, protocol, 4 * size + 64, comm) > time
 
 
 @settings(deadline=None, max_examples=150)
 @given(communicators(), st.sampled_from(OPERATIONS), st.integers(1, 2**42))
-def test_half_the_bandwidth_or_more_latency_never_helps_and_hurts_large_messages(comm, operation, size):
+def test_half_the_bandwidth_or_more_latency_never_helps_and_hurts_large_messages(
+    comm, operation, size
+):
     slower = replace(comm, node_Bps=comm.node_Bps / 2, link_Bps=comm.link_Bps / 2)
     farther = replace(comm, network_latency_s=comm.network_latency_s + 1e-3)
     for algorithm, protocol in ways(operation, comm):
@@ -78,7 +101,8 @@ def test_half_the_bandwidth_or_more_latency_never_helps_and_hurts_large_messages
 @settings(deadline=None, max_examples=200)
 @given(communicators(), st.integers(1, 2**48))
 def test_no_all_reduce_is_faster_than_the_narrowest_cut(comm, size):
-    """A node must send 2(N-1)/N of the buffer, or all of it once where switches add; a GPU likewise through NVLink."""
+    """A node must send 2(N-1)/N of the buffer, or all of it once where switches add; a GPU likewise
+    through NVLink."""
     for algorithm, protocol in ways("all_reduce", comm):
         time = ESTIMATOR.time_s("all_reduce", algorithm, protocol, size, comm)
         adds_outside = algorithm.startswith("collnet") or algorithm == "nvls"
@@ -106,26 +130,41 @@ def test_a_ring_waits_for_2_n_minus_1_steps_and_its_halves_for_n_minus_1(ranks):
     assert steps("all_reduce", ranks) == 2 * (ranks - 1)
     one = ESTIMATOR.know.between_step_s("ring", "ll", comm)
     base = ESTIMATOR.know.base_s("ring", "ll", comm)
-    assert ESTIMATOR.cost("all_reduce", "ring", "ll", comm).latency_s == pytest.approx(base + 2 * (ranks - 1) * one)
-    assert ESTIMATOR.cost("all_gather", "ring", "ll", comm).latency_s == pytest.approx(base + (ranks - 1) * one)
+    assert ESTIMATOR.cost("all_reduce", "ring", "ll", comm).latency_s == pytest.approx(
+        base + 2 * (ranks - 1) * one
+    )
+    assert ESTIMATOR.cost("all_gather", "ring", "ll", comm).latency_s == pytest.approx(
+        base + (ranks - 1) * one
+    )
 
 
 def test_latency_grows_with_ranks_and_a_tree_grows_slower_than_a_ring():
-    times = {a: [ESTIMATOR.time_s("all_reduce", a, "ll", 8, communicator(8 * n, n)) for n in (2, 4, 16, 64, 256)]
-             for a in ("ring", "tree")}  # fmt: skip
+    times = {
+        a: [
+            ESTIMATOR.time_s("all_reduce", a, "ll", 8, communicator(8 * n, n))
+            for n in (2, 4, 16, 64, 256)
+        ]
+        for a in ("ring", "tree")
+    }
     assert all(a < b for series in times.values() for a, b in pairwise(series))
     assert times["tree"][-1] < times["ring"][-1] / 20
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 8, 23, 64])
 def test_bandwidth_optimal_all_reduces_reach_one_asymptote(nodes):
-    """A ring over everything and the hierarchical form load the NICs equally; NVLink then decides in neither."""
+    """A ring over everything and the hierarchical form load the NICs equally; NVLink then decides
+    in neither."""
     comm = communicator(8 * nodes, nodes, node_Bps=8 * 5e9)
     ring = ESTIMATOR.cost("all_reduce", "ring", "simple", comm)
     split = ESTIMATOR.cost("all_reduce", "hierarchical", "simple", comm)
     n, N, net = comm.ranks, nodes, ESTIMATOR.know.between_Bps(comm)
     assert ring.rate_Bps == pytest.approx(net * n / (2 * (n - 1)))
-    inside = 2 * 7 / 8 / (ESTIMATOR.know.inside_Bps(comm) * (1 - ESTIMATOR.know.of("ring_tail", "hopper") / 7))
+    inside = (
+        2
+        * 7
+        / 8
+        / (ESTIMATOR.know.inside_Bps(comm) * (1 - ESTIMATOR.know.of("ring_tail", "hopper") / 7))
+    )
     assert 1 / split.rate_Bps == pytest.approx(2 * (N - 1) / N / net + inside)
 
 
@@ -134,10 +173,19 @@ def test_hierarchical_equals_reduce_scatter_plus_all_reduce_plus_all_gather(prot
     comm = communicator(64, 8)
     inside, rail = communicator(8, 1), communicator(8, 8, node_Bps=comm.node_Bps / 8)
     rail = replace(rail, nics=1)
-    size, launch = 2**48, ESTIMATOR.know.launch_s(comm)  # so large that every pipeline has ramped up
-    parts = [("reduce_scatter", size, inside), ("all_reduce", size / 8, rail), ("all_gather", size, inside)]
+    size, launch = (
+        2**48,
+        ESTIMATOR.know.launch_s(comm),
+    )  # so large that every pipeline has ramped up
+    parts = [
+        ("reduce_scatter", size, inside),
+        ("all_reduce", size / 8, rail),
+        ("all_gather", size, inside),
+    ]
     expected = sum(ESTIMATOR.time_s(op, "ring", protocol, s, c) for op, s, c in parts) - 2 * launch
-    assert ESTIMATOR.time_s("all_reduce", "hierarchical", protocol, size, comm) == pytest.approx(expected, rel=1e-6)
+    assert ESTIMATOR.time_s("all_reduce", "hierarchical", protocol, size, comm) == pytest.approx(
+        expected, rel=1e-6
+    )
     assert len(hierarchical.phases("all_gather", comm)) == 2
 
 
@@ -161,12 +209,22 @@ def test_swapping_equal_dimensions_changes_only_the_latency_of_steps():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("all_reduc", 8, communicator()), "unknown collective 'all_reduc' (did you mean 'all_reduce'?)"),
-        (("all_reduce", 8, communicator(), "rnig"), "unknown algorithm 'rnig' (did you mean 'ring'?)"),
-        (("all_reduce", 8, communicator(), "ring", "ll12"), "unknown protocol 'll12' (did you mean 'll128'?)"),
+        (
+            ("all_reduc", 8, communicator()),
+            "unknown collective 'all_reduc' (did you mean 'all_reduce'?)",
+        ),
+        (
+            ("all_reduce", 8, communicator(), "rnig"),
+            "unknown algorithm 'rnig' (did you mean 'ring'?)",
+        ),
+        (
+            ("all_reduce", 8, communicator(), "ring", "ll12"),
+            "unknown protocol 'll12' (did you mean 'll128'?)",
+        ),
         (
             ("all_reduce", 8, communicator(), "collnet_direct"),
-            "collnet_direct cannot run here: the network's switches do not reduce (SHARP is on InfiniBand switches)",
+            "collnet_direct cannot run here: the network's switches do not reduce (SHARP is on "
+            "InfiniBand switches)",
         ),
         (
             ("broadcast", 8, communicator(), "tree"),

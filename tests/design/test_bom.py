@@ -29,14 +29,22 @@ def two_tier(
     reserved: int = 0,
     planes: int = 1,
 ) -> Plan:
-    """Cable servers to leaves by rail (or one after the other), every leaf to every spine with equal links."""
+    """Cable servers to leaves by rail (or one after the other), every leaf to every spine with
+    equal links."""
     half, ports = radix // 2, rails * planes
     port = np.arange(servers * ports)
     server, rail = np.divmod(port, ports)
     leaf = (server // half) * ports + rail if topology == "rail-optimised" else port // half
-    leaves = int(leaf.max()) + 1 if topology != "rail-optimised" else math.ceil(servers / half) * ports
+    leaves = (
+        int(leaf.max()) + 1 if topology != "rail-optimised" else math.ceil(servers / half) * ports
+    )
     spines = spines or math.ceil(leaves * half / radix)
-    up = [(low, high) for low in range(leaves) for high in range(spines) for _ in range(max(1, half // spines))]
+    up = [
+        (low, high)
+        for low in range(leaves)
+        for high in range(spines)
+        for _ in range(max(1, half // spines))
+    ]
     none = np.zeros(leaves, np.int32)
     return Plan(
         topology,
@@ -56,7 +64,9 @@ def one_tier(servers: int, rails: int, switch: str, radix: int, topology: str = 
     none = np.zeros(int(leaf.max()) + 1, np.int32)
     links = np.stack([port, leaf], axis=1).astype(np.int32)
     tiers = (Tier("leaf", len(none), radix, 0),)
-    return Plan(topology, Demand(servers, rails), SwitchPorts(switch, radix), tiers, (links,), none, none)
+    return Plan(
+        topology, Demand(servers, rails), SwitchPorts(switch, radix), tiers, (links,), none, none
+    )
 
 
 def compute(plan: Plan, world_of: Catalog | None = None, server: str | None = "dgx-h100") -> Bill:
@@ -72,7 +82,9 @@ def compute(plan: Plan, world_of: Catalog | None = None, server: str | None = "d
     )
 
 
-def ethernet(plan: Plan, gbps: float, nic: str | None, nics: int, server: str | None = None) -> Bill:
+def ethernet(
+    plan: Plan, gbps: float, nic: str | None, nics: int, server: str | None = None
+) -> Bill:
     return bill(
         plan,
         nominal(),
@@ -91,7 +103,8 @@ def parts_of(found: Bill) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def superpod() -> Bill:
-    """DGX SuperPOD H100 with 4 scalable units: 127 servers, 32 leaves, 16 spines, 4 links of the fabric manager."""
+    """DGX SuperPOD H100 with 4 scalable units: 127 servers, 32 leaves, 16 spines, 4 links of the
+    fabric manager."""
     return compute(two_tier(127, spines=16, reserved=4))
 
 
@@ -113,19 +126,26 @@ def test_the_four_unit_superpod_counts_equal_table_8_of_the_reference_architectu
 
 
 def test_the_four_unit_superpod_has_1536_transceivers_at_switches(superpod: Bill) -> None:
-    assert superpod.count("transceivers at the leaf") + superpod.count("transceivers at the spine") == 1536
+    assert (
+        superpod.count("transceivers at the leaf") + superpod.count("transceivers at the spine")
+        == 1536
+    )
 
 
 def test_the_superpod_optics_lie_near_the_published_sum(superpod: Bill) -> None:
-    # Published for 128 nodes: above 1.5 M$ at list for transceivers, and 1,280 $ a link for cables and connectors.
+    # Published for 128 nodes: above 1.5 M$ at list for transceivers, and 1,280 $ a link for cables
+    # and connectors.
     optics = sum(line.sum_USD for line in superpod.lines if "transceivers" in line.what)
     assert 1.5e6 < optics < 3.0e6
     cabling = math.fsum(line.sum_USD for line in superpod.lines if line.kind == "cable")
-    assert cabling / 2040 == pytest.approx(nominal().number("price", "ndr-link", "price_USD"), rel=0.15)
+    assert cabling / 2040 == pytest.approx(
+        nominal().number("price", "ndr-link", "price_USD"), rel=0.15
+    )
 
 
 def test_a_fat_tree_of_96_switches_costs_what_deepseek_reports() -> None:
-    # DeepSeek, ISCA 2025 Table 3: 2,048 endpoints, 96 switches, 2,048 links, 9 M$, which is 4,390 $ an endpoint.
+    # DeepSeek, ISCA 2025 Table 3: 2,048 endpoints, 96 switches, 2,048 links, 9 M$, which is 4,390 $
+    # an endpoint.
     found = compute(two_tier(256, spines=32))
     assert found.count("switches") == 96
     network = found.total_USD - sum(line.sum_USD for line in found.lines if line.what == "NICs")
@@ -133,22 +153,34 @@ def test_a_fat_tree_of_96_switches_costs_what_deepseek_reports() -> None:
 
 
 def test_sums_are_those_of_the_lines(superpod: Bill) -> None:
-    assert superpod.total_USD == pytest.approx(sum(line.count * line.unit_USD for line in superpod.lines))
+    assert superpod.total_USD == pytest.approx(
+        sum(line.count * line.unit_USD for line in superpod.lines)
+    )
     assert superpod.total_W == pytest.approx(sum(line.power_W for line in superpod.lines))
     assert superpod.per_gpu(1016) == (superpod.total_USD / 1016, superpod.total_W / 1016)
 
 
 def test_power_is_that_of_switches_transceivers_and_cards(superpod: Bill) -> None:
     world = nominal()
-    switches, twins = world.number("switch", "qm9700", "power_W"), world.number("cable", "xcvr-mm-800", "power_W")
-    cards, singles = world.number("nic", "cx7-ndr", "power_W"), world.number("cable", "xcvr-mm-400", "power_W")
-    assert superpod.total_W == pytest.approx(48 * switches + (1536 + 508) * twins + 1016 * cards + 4 * singles)
+    switches, twins = (
+        world.number("switch", "qm9700", "power_W"),
+        world.number("cable", "xcvr-mm-800", "power_W"),
+    )
+    cards, singles = (
+        world.number("nic", "cx7-ndr", "power_W"),
+        world.number("cable", "xcvr-mm-400", "power_W"),
+    )
+    assert superpod.total_W == pytest.approx(
+        48 * switches + (1536 + 508) * twins + 1016 * cards + 4 * singles
+    )
 
 
 def test_the_table_ends_with_the_total(superpod: Bill) -> None:
     records = superpod.table().records()
     assert records[-1]["part"] == "total"
-    assert records[-1]["sum_USD"] == pytest.approx(sum(float(r["sum_USD"] or 0) for r in records[:-1]))
+    assert records[-1]["sum_USD"] == pytest.approx(
+        sum(float(r["sum_USD"] or 0) for r in records[:-1])
+    )
     assert [r["count"] for r in records[:2]] == [48, 1016]
 
 
@@ -160,7 +192,8 @@ def test_plain_servers_have_a_single_transceiver_a_card() -> None:
 
 def test_servers_in_the_rack_of_their_leaf_have_copper() -> None:
     dgx = compute(two_tier(32, topology="fat-tree"))
-    # Eight links of a DGX H100 leave through four twin-port cages, each to one twin-port cage of the leaf.
+    # Eight links of a DGX H100 leave through four twin-port cages, each to one twin-port cage of
+    # the leaf.
     assert parts_of(dgx)["server-leaf: cables"] == "dac-ndr-800"
     assert dgx.count("server-leaf: cables") == 128
     plain = compute(two_tier(32, topology="fat-tree"), server=None)
@@ -175,7 +208,8 @@ def test_leaves_in_network_racks_have_no_copper() -> None:
 
 
 def test_a_split_800g_port_takes_one_cage_for_two_links() -> None:
-    # SN5600: 64 cages of 800G as 128 ports of 400G; 64 servers of one stripe fill 64 down ports, 32 cages a leaf.
+    # SN5600: 64 cages of 800G as 128 ports of 400G; 64 servers of one stripe fill 64 down ports, 32
+    # cages a leaf.
     found = ethernet(two_tier(64, radix=128, switch="sn5600"), 400, "bf3-b3140h", 8)
     assert found.count("switches") == 8 + 4
     assert found.count("transceivers at the leaf") == 8 * (32 + 32)
@@ -185,7 +219,8 @@ def test_a_split_800g_port_takes_one_cage_for_two_links() -> None:
 
 
 def test_twin_plane_cards_have_one_twin_transceiver() -> None:
-    # DGX SuperPOD B300 with Spectrum-X, one unit: 64 servers, 512 cages at the servers, each 2 x 400G.
+    # DGX SuperPOD B300 with Spectrum-X, one unit: 64 servers, 512 cages at the servers, each 2 x
+    # 400G.
     found = ethernet(two_tier(64, radix=128, switch="sn5600", planes=2), 400, "cx8", 8, "dgx-b300")
     assert found.count("switches") == 16 + 8
     assert found.count("transceivers at the server") == 512
@@ -274,27 +309,40 @@ def test_uplinks_into_another_network_buy_no_switch_there() -> None:
 
 def test_a_switch_of_another_technology_is_refused() -> None:
     with pytest.raises(
-        UserError, match=r"^switch 'qm9700' speaks infiniband, not ethernet \(choose a switch that speaks it\)$"
+        UserError,
+        match=r"^switch 'qm9700' speaks infiniband, not ethernet "
+        r"\(choose a switch that speaks it\)$",
     ):
         ethernet(two_tier(32), 400, "cx7-ndr", 8)
 
 
 def test_a_missing_price_names_the_fact_to_set() -> None:
-    facts = {key: fact for key, fact in catalog().facts.items() if key != ("price", "qm9700", "price_USD")}
-    message = r"^the catalog has no price of 'qm9700' \(set price.qm9700.price_USD under overrides:\)$"
+    facts = {
+        key: fact
+        for key, fact in catalog().facts.items()
+        if key != ("price", "qm9700", "price_USD")
+    }
+    message = (
+        r"^the catalog has no price of 'qm9700' \(set price.qm9700.price_USD under overrides:\)$"
+    )
     with pytest.raises(UserError, match=message):
         compute(two_tier(32), Catalog(facts, catalog().entries))
 
 
 def test_a_link_that_nothing_spans_is_refused() -> None:
-    message = r"^no cable in the catalog joins 2 x 400 Gb/s to 1 x 400 Gb/s over 1e\+04 m \(eastwest facts cable\)$"
+    message = (
+        r"^no cable in the catalog joins 2 x 400 Gb/s to 1 x 400 Gb/s over 1e\+04 m "
+        r"\(eastwest facts cable\)$"
+    )
     with pytest.raises(UserError, match=message):
         choose(catalog(), Need(400 * GBPS, 2, 1, 10_000.0))
 
 
 @pytest.mark.parametrize("switch", [s for s in catalog().ids("switch") if not s.startswith("nvsw")])
 @pytest.mark.parametrize("length_m", [2.0, 30.0])
-def test_every_switch_can_be_cabled_to_its_like_and_to_servers(switch: str, length_m: float) -> None:
+def test_every_switch_can_be_cabled_to_its_like_and_to_servers(
+    switch: str, length_m: float
+) -> None:
     world = nominal()
     rate_Bps = world.number("switch", switch, "port_Bps")
     radix, cages = world.number("switch", switch, "radix"), world.number("switch", switch, "cages")
@@ -325,7 +373,9 @@ def test_drawn_worlds_change_prices_and_never_pieces(superpod: Bill) -> None:
             server_id="dgx-h100",
         )
         assert drawn == again
-        assert [(li.part, li.count) for li in drawn.lines] == [(li.part, li.count) for li in superpod.lines]
+        assert [(li.part, li.count) for li in drawn.lines] == [
+            (li.part, li.count) for li in superpod.lines
+        ]
         assert drawn.total_USD != superpod.total_USD
 
 
@@ -341,7 +391,12 @@ def test_facts_read_for_a_bill_are_remembered_for_the_report() -> None:
         nics_per_server=8,
     )
     read = {(fact.kind, fact.id) for fact in world.used()}
-    assert {("price", "qm9700"), ("price", "cx7-ndr"), ("price", "xcvr-mm-800"), ("cable", "xcvr-mm-400")} <= read
+    assert {
+        ("price", "qm9700"),
+        ("price", "cx7-ndr"),
+        ("price", "xcvr-mm-800"),
+        ("cable", "xcvr-mm-400"),
+    } <= read
     assert ("price", "aoc-100") not in read
 
 
@@ -357,7 +412,10 @@ def test_more_servers_never_cost_less_and_no_line_is_negative(
 ) -> None:
     small = compute(two_tier(servers, topology=topology, spines=16), server=server)
     large = compute(two_tier(servers + more, topology=topology, spines=16), server=server)
-    assert all(line.count > 0 and line.sum_USD >= 0 and line.power_W >= 0 for line in (*small.lines, *large.lines))
+    assert all(
+        line.count > 0 and line.sum_USD >= 0 and line.power_W >= 0
+        for line in (*small.lines, *large.lines)
+    )
     assert large.total_USD > small.total_USD
     assert large.total_W > small.total_W
 

@@ -34,8 +34,15 @@ def ints(values: list[int]) -> Ints:
 
 def tiny_server(gpus: int) -> TinyServer:
     gpu, nic = list(range(gpus)), list(range(gpus, 2 * gpus))
-    nvswitch, root, storage, bmc = 2 * gpus, 2 * gpus + 1, [2 * gpus + 2, 2 * gpus + 3], 2 * gpus + 4
-    pairs = [(g, nvswitch, NVLINK_Bps) for g in gpu] + [(g, n, PCIE_Bps) for g, n in zip(gpu, nic, strict=True)]
+    nvswitch, root, storage, bmc = (
+        2 * gpus,
+        2 * gpus + 1,
+        [2 * gpus + 2, 2 * gpus + 3],
+        2 * gpus + 4,
+    )
+    pairs = [(g, nvswitch, NVLINK_Bps) for g in gpu] + [
+        (g, n, PCIE_Bps) for g, n in zip(gpu, nic, strict=True)
+    ]
     pairs += [(end, root, PCIE_Bps) for end in (*nic, *storage, bmc)]
     kinds = [NodeKind.GPU] * gpus + [NodeKind.NIC] * gpus
     kinds += [NodeKind.NVSWITCH, NodeKind.ROOT, NodeKind.NIC, NodeKind.NIC, NodeKind.BMC]
@@ -69,13 +76,21 @@ def three_networks(name: str, servers: int, gpus: int, planes: int, radix: int) 
     management = star.plan(star.Params(), Demand(servers, 1, 1, 5), SwitchPorts("sn2201", 48), "")
     return [
         Wiring(Network.COMPUTE, compute, (NDR_Bps,) * 3, (1e-7, 2e-7, 3e-7)),
-        Wiring(Network.STORAGE, storage, (NDR_Bps / 2, NDR_Bps, NDR_Bps), (4e-7, 5e-7, 6e-7), targets=4),
+        Wiring(
+            Network.STORAGE, storage, (NDR_Bps / 2, NDR_Bps, NDR_Bps), (4e-7, 5e-7, 6e-7), targets=4
+        ),
         Wiring(Network.MANAGEMENT, management, (GIGABIT_Bps, 100 * GIGABIT_Bps), (1e-8, 2e-8)),
     ]
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.sampled_from(list(TOPOLOGIES)), st.integers(1, 60), st.integers(1, 4), st.integers(1, 2), st.integers(8, 16))
+@given(
+    st.sampled_from(list(TOPOLOGIES)),
+    st.integers(1, 60),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.integers(8, 16),
+)
 def test_nodes_and_links_are_those_of_the_server_and_the_plans(
     name: str, servers: int, gpus: int, planes: int, radix: int
 ) -> None:
@@ -94,7 +109,9 @@ def test_nodes_and_links_are_those_of_the_server_and_the_plans(
         plan, own = wiring.plan, fabric.link_network == wiring.network
         for tier, links in enumerate(plan.links):
             targets = len(plan.target_links) if tier == 0 and wiring.targets else 0
-            assert np.count_nonzero(own & (fabric.link_tier == tier + 1)) == 2 * (len(links) + targets)
+            assert np.count_nonzero(own & (fabric.link_tier == tier + 1)) == 2 * (
+                len(links) + targets
+            )
     assert np.count_nonzero(fabric.link_tier == 0) == servers * server.fabric.links
 
 
@@ -106,7 +123,9 @@ def test_every_cable_joins_the_nodes_that_a_loop_over_the_plan_joins() -> None:
     found = set(zip(fabric.link_source.tolist(), fabric.link_target.tolist(), strict=True))
     expected = set()
     for s in range(servers):
-        for a, b in zip(server.fabric.link_source.tolist(), server.fabric.link_target.tolist(), strict=True):
+        for a, b in zip(
+            server.fabric.link_source.tolist(), server.fabric.link_target.tolist(), strict=True
+        ):
             expected.add((s * server.fabric.nodes + a, s * server.fabric.nodes + b))
     first = servers * server.fabric.nodes
     for wiring in networks:
@@ -122,10 +141,16 @@ def test_every_cable_joins_the_nodes_that_a_loop_over_the_plan_joins() -> None:
                     lower = nic // demand.rails * server.fabric.nodes + own[nic % demand.rails]
                 else:
                     lower = starts[tier_number - 1] + low
-                expected |= {(lower, starts[tier_number] + high), (starts[tier_number] + high, lower)}
+                expected |= {
+                    (lower, starts[tier_number] + high),
+                    (starts[tier_number] + high, lower),
+                }
         if wiring.targets:
             for port, leaf in wiring.plan.target_links.tolist():
-                ends = starts[-1] + port // (demand.target_ports // wiring.targets), starts[0] + leaf
+                ends = (
+                    starts[-1] + port // (demand.target_ports // wiring.targets),
+                    starts[0] + leaf,
+                )
                 expected |= {ends, ends[::-1]}
         first = starts[-1] + wiring.targets
     assert found == expected
@@ -154,17 +179,24 @@ def test_rates_latencies_and_kinds_follow_network_and_tier() -> None:
 def test_a_cable_may_have_its_own_latency_in_both_directions() -> None:
     plan = planned("fat-tree", Demand(4, 2), 8)
     latency = np.linspace(1e-9, 8e-9, 8)
-    fabric = build_fabric(tiny_server(2), 4, [Wiring(Network.COMPUTE, plan, (NDR_Bps,), (latency,))])
+    fabric = build_fabric(
+        tiny_server(2), 4, [Wiring(Network.COMPUTE, plan, (NDR_Bps,), (latency,))]
+    )
     outside = fabric.link_network == Network.COMPUTE
     assert fabric.link_latency_s[outside].tolist() == np.repeat(latency, 2).tolist()
 
 
 @pytest.mark.parametrize(
-    ("name", "planes", "served"), [("rail-optimised", 1, {0, 1}), ("rail-only", 1, {0, 1}), ("fat-tree", 2, {0, 1})]
+    ("name", "planes", "served"),
+    [("rail-optimised", 1, {0, 1}), ("rail-only", 1, {0, 1}), ("fat-tree", 2, {0, 1})],
 )
-def test_leaves_know_the_rail_or_else_the_plane_that_they_serve(name: str, planes: int, served: set[int]) -> None:
+def test_leaves_know_the_rail_or_else_the_plane_that_they_serve(
+    name: str, planes: int, served: set[int]
+) -> None:
     plan = planned(name, Demand(40, 2, planes), 8)
-    fabric = build_fabric(tiny_server(2), 40, [Wiring(Network.COMPUTE, plan, (1.0,) * 3, (0.0,) * 3)])
+    fabric = build_fabric(
+        tiny_server(2), 40, [Wiring(Network.COMPUTE, plan, (1.0,) * 3, (0.0,) * 3)]
+    )
     leaves = (fabric.node_kind == NodeKind.SWITCH) & (fabric.node_tier == 1)
     assert set(fabric.node_plane[leaves].tolist()) == served
     if name == "rail-optimised":
@@ -185,7 +217,9 @@ def test_131_072_gpus_have_every_node_and_link() -> None:
     server = tiny_server(gpus)
     plan = planned("rail-only", Demand(servers, gpus), 64)
     plan.check()
-    fabric = build_fabric(server, servers, [Wiring(Network.COMPUTE, plan, (NDR_Bps,) * 3, (1e-7,) * 3)])
+    fabric = build_fabric(
+        server, servers, [Wiring(Network.COMPUTE, plan, (NDR_Bps,) * 3, (1e-7,) * 3)]
+    )
     assert len(fabric.of_kind(NodeKind.GPU)) == 131_072
     assert len(fabric.of_kind(NodeKind.SWITCH)) == 10_240
     assert fabric.links == servers * server.fabric.links + 2 * 3 * 131_072

@@ -1,4 +1,5 @@
-"""Published designs, rebuilt from the parameters that a user would write: every count that is public must come out."""
+"""Published designs, rebuilt from the parameters that a user would write: every count that is
+public must come out."""
 
 from __future__ import annotations
 
@@ -34,14 +35,18 @@ class Design:
     planes: int = 1
     targets: int = 0
     says: dict[str, Any] = field(default_factory=dict)
-    ports_per_unit: int = 1  # links of ours in one that the row counts: an 800G cable carries two of 400G
+    ports_per_unit: int = (
+        1  # links of ours in one that the row counts: an 800G cable carries two of 400G
+    )
     total_switches: int | None = None  # where the row's note has it
     leave_out: tuple[str, ...] = ()  # counts of the row that are not of this network
 
     def plan(self) -> Plan:
         topology = TOPOLOGIES[self.topology]
         demand = Demand(self.servers, self.rails, self.planes, self.targets)
-        return topology.plan(topology.Params(**self.says), demand, SwitchPorts("switch", self.radix), "cluster.yaml")
+        return topology.plan(
+            topology.Params(**self.says), demand, SwitchPorts("switch", self.radix), "cluster.yaml"
+        )
 
 
 def superpod(servers: int, radix: int = 64, rails: int = 8, **says: Any) -> Design:
@@ -87,7 +92,9 @@ DESIGNS = {
     "spod_b300spx_16su": twin_plane(1024),
     "spod_gb200_1su": superpod(144, rails=4, servers_per_unit=18, rail_spines=True, tiers=2),
     "spod_gb300_16su": superpod(2304, 144, rails=4),
-    "spod_a100_140n": superpod(140, 40, servers_per_unit=20, rail_spines=True),  # grade C, and it comes out
+    "spod_a100_140n": superpod(
+        140, 40, servers_per_unit=20, rail_spines=True
+    ),  # grade C, and it comes out
     "dspk_mpft_ft2": Design("fat-tree", 2048, 1, 64),
     "dspk_mpft_8plane": Design("fat-tree", 2048, 1, 64, planes=8),
     "dspk_ft3": Design("fat-tree", 65536, 1, 64, total_switches=5120),
@@ -105,17 +112,25 @@ DESIGNS = {
     # Two servers a rack switch, 18 uplinks for 16 ports, and spines that are another switch.
     "meta_roce_pod": Design("fat-tree", 384, 8, 64, says=META_LEAF | {"spines": 18}),
     "meta_roce_24k": Design(
-        "fat-tree", 3072, 8, 64,
+        "fat-tree",
+        3072,
+        8,
+        64,
         says=META_LEAF | {"leaves_per_pod": 192, "upper_oversubscription": "7:1"},
     ),
     "juniper_stripe_5240": superpod(64, 128),
     "lossless_256": Design("rail-only", 32, 8, 64, total_switches=8),
     "lossless_1024": superpod(128, servers_per_unit=32, oversubscription="2:1"),
     "spod_h100_storage_4su": Design(
-        "rail-optimised", 127, 2, 64, targets=48, total_switches=16,
+        "rail-optimised",
+        127,
+        2,
+        64,
+        targets=48,
+        total_switches=16,
         says={"servers_per_unit": 32, "oversubscription": "4:3", "target_leaves": 4},
     ),
-}  # fmt: skip
+}
 
 EXCLUDED = {
     "dspk_sf": "slim fly",
@@ -154,9 +169,13 @@ def test_every_published_row_is_rebuilt_or_left_out_for_a_reason() -> None:
 
 def test_every_row_of_grade_a_or_b_with_these_topologies_is_rebuilt() -> None:
     other = re.compile("dual-ToR|dragonfly|slim fly|torus|MLAG|star, dual", re.IGNORECASE)
-    graded = {name for name, row in ROWS.items() if re.fullmatch(r"[AB](\(.*\))?", row["oracle_grade"])}
+    graded = {
+        name for name, row in ROWS.items() if re.fullmatch(r"[AB](\(.*\))?", row["oracle_grade"])
+    }
     assert len(graded) > 50
-    ours = {name for name in graded if not other.search(ROWS[name]["fabric"] + ROWS[name]["topology"])}
+    ours = {
+        name for name in graded if not other.search(ROWS[name]["fabric"] + ROWS[name]["topology"])
+    }
     assert ours <= DESIGNS.keys()
 
 
@@ -202,7 +221,9 @@ def test_out_of_band_network_of_the_h100_superpod() -> None:
     others = 64 + 8 + 8 + 108
     switch = SwitchPorts("sn2201", 48)
     plan = star.plan(star.Params(), Demand(127, 1, 1, others), switch, "")
-    assert plan.cables[0] + len(plan.target_links) == count(ROWS["spod_h100_oob_4su"]["cables_node_leaf"])
+    assert plan.cables[0] + len(plan.target_links) == count(
+        ROWS["spod_h100_oob_4su"]["cables_node_leaf"]
+    )
     with_storage = star.plan(star.Params(), Demand(127, 1, 1, others + 24), switch, "")
     with_storage.check()
     assert with_storage.switches == count(ROWS["spod_h100_oob_4su"]["leaf"])
@@ -211,11 +232,20 @@ def test_out_of_band_network_of_the_h100_superpod() -> None:
 
 def test_book_design_is_refused_because_its_cables_cannot_end_on_its_spines() -> None:
     row = ROWS["book_512_REJECT"]
-    says = {"leaves": int(row["leaf"]), "uplinks": 8, "leaf_down": 16, "spines": int(row["spine"]), "spine_ports": 4}
+    says = {
+        "leaves": int(row["leaf"]),
+        "uplinks": 8,
+        "leaf_down": 16,
+        "spines": int(row["spine"]),
+        "spine_ports": 4,
+    }
     with pytest.raises(UserError) as caught:
-        Design("rail-optimised", int(row["nodes"]), 8, 64, says=says | {"oversubscription": "2:1"}).plan()
+        Design(
+            "rail-optimised", int(row["nodes"]), 8, 64, says=says | {"oversubscription": "2:1"}
+        ).plan()
     assert str(caught.value) == (
-        "cluster.yaml: 32 leaves with 8 uplinks each are 256 cables, but 8 spines with 4 ports each take 32"
+        "cluster.yaml: 32 leaves with 8 uplinks each are 256 cables, but 8 spines with 4 ports "
+        "each take 32"
         " (no number of spines with so few ports would do)"
     )
 
@@ -231,5 +261,11 @@ def test_full_h100_superpod_has_no_port_for_the_fabric_manager() -> None:
 
 
 def test_partial_unit_says_what_was_built() -> None:
-    assert "1 unit of 32 servers with 8 leaves: built for 32 servers, 31 fitted" in superpod(31).plan().notes
-    assert "12 spines have the ports; 16 give every leaf equally many links to each" in superpod(95).plan().notes
+    assert (
+        "1 unit of 32 servers with 8 leaves: built for 32 servers, 31 fitted"
+        in superpod(31).plan().notes
+    )
+    assert (
+        "12 spines have the ports; 16 give every leaf equally many links to each"
+        in superpod(95).plan().notes
+    )

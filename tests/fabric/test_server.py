@@ -1,4 +1,5 @@
-"""The inside of servers: counts from the catalog, routes, and the loss of a detour that emerges from shared links."""
+"""The inside of servers: counts from the catalog, routes, and the loss of a detour that emerges
+from shared links."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def x16_Bps(generation: int) -> float:
 
 
 def direct(graph: ServerGraph) -> list[tuple[tuple[int, ...], float]]:
-    """All GPUs send and receive through their NICs at once, each NIC at weight 1 in each direction."""
+    """All GPUs send and receive through their NICs at once, each NIC at weight 1 in each
+    direction."""
     flows = []
     for nic in range(len(graph.nic)):
         gpus = graph.structure.gpus_of_nic[nic]
@@ -42,7 +44,10 @@ def staged(graph: ServerGraph) -> list[tuple[tuple[int, ...], float]]:
         for gpu in gpus:
             memory = graph.dram[graph.socket_of_gpu[gpu]]
             for a, b in ((graph.gpu[gpu], memory), (memory, graph.nic[nic])):
-                flows += [(route(graph.structure, a, b), 1 / len(gpus)), (route(graph.structure, b, a), 1 / len(gpus))]
+                flows += [
+                    (route(graph.structure, a, b), 1 / len(gpus)),
+                    (route(graph.structure, b, a), 1 / len(gpus)),
+                ]
     return flows
 
 
@@ -63,12 +68,24 @@ def test_every_server_of_the_catalog_becomes_a_graph_with_its_counts(server: str
         count("sockets"),
         count("oob_ports"),
     )
-    part = count("gpus") / count("scaleup_domain_gpus")  # a tray's graph holds its part of a rack's NVSwitches
-    assert (len(graph.nvswitch), len(graph.pcie_switch)) == (count("nvswitches") * part, count("pcie_switches"))
+    part = count("gpus") / count(
+        "scaleup_domain_gpus"
+    )  # a tray's graph holds its part of a rack's NVSwitches
+    assert (len(graph.nvswitch), len(graph.pcie_switch)) == (
+        count("nvswitches") * part,
+        count("pcie_switches"),
+    )
     kinds = graph.fabric.node_kind
-    for nodes, kind in ((graph.gpu, NodeKind.GPU), (graph.nic, NodeKind.NIC), (graph.bmc, NodeKind.BMC),
-                        (graph.root, NodeKind.ROOT), (graph.dram, NodeKind.DRAM), (graph.storage_nic, NodeKind.NIC),
-                        (graph.nvswitch, NodeKind.NVSWITCH), (graph.pcie_switch, NodeKind.PCIE_SWITCH)):  # fmt: skip
+    for nodes, kind in (
+        (graph.gpu, NodeKind.GPU),
+        (graph.nic, NodeKind.NIC),
+        (graph.bmc, NodeKind.BMC),
+        (graph.root, NodeKind.ROOT),
+        (graph.dram, NodeKind.DRAM),
+        (graph.storage_nic, NodeKind.NIC),
+        (graph.nvswitch, NodeKind.NVSWITCH),
+        (graph.pcie_switch, NodeKind.PCIE_SWITCH),
+    ):
         assert np.all(kinds[nodes] == kind)
     assert np.all(graph.fabric.node_network[graph.nic] == Network.COMPUTE)
     assert np.array_equal(graph.fabric.node_plane[graph.nic], np.arange(count("nics")))
@@ -87,7 +104,10 @@ def test_a_route_goes_from_end_to_end_and_never_through_a_gpu_a_nic_or_memory(se
                 assert graph.fabric.link_source[link] == at
                 at = graph.fabric.link_target[link]
             assert at == b
-            inner = {NodeKind(graph.fabric.node_kind[graph.fabric.link_target[link]]) for link in links[:-1]}
+            inner = {
+                NodeKind(graph.fabric.node_kind[graph.fabric.link_target[link]])
+                for link in links[:-1]
+            }
             assert not inner & closed
 
 
@@ -113,36 +133,53 @@ def test_gpudirect_of_the_dgx_h100_is_bound_by_the_pcie_x16_of_gpu_and_nic_alone
 def test_the_uplink_of_a_dgx_h100_carries_a_staged_byte_four_times_for_two_gpus() -> None:
     graph = server_graph(WORLD, "dgx-h100")
     name, rate = bottlenecks(graph, staged(graph))[0]
-    assert name in {"PCIe switch 0 uplink, to the root complex", "PCIe switch 0 uplink, from the root complex"}
+    assert name in {
+        "PCIe switch 0 uplink, to the root complex",
+        "PCIe switch 0 uplink, from the root complex",
+    }
     assert rate == pytest.approx(x16_Bps(5) / 4)
 
 
 def test_host_memory_carries_a_staged_byte_four_times_reads_and_writes_together() -> None:
     graph = server_graph(WORLD, "dgx-h100")
     memory = dict(bottlenecks(graph, staged(graph)))["memory of socket 1"]
-    peak = WORLD.number("server", "dgx-h100", "memory_Bps") * WORLD.number("stack", "host", "memory_share")
+    peak = WORLD.number("server", "dgx-h100", "memory_Bps") * WORLD.number(
+        "stack", "host", "memory_share"
+    )
     assert memory == pytest.approx(peak / (4 * 4))  # four NICs a socket, four crossings
 
 
 def test_gb200_sends_through_grace_without_a_pcie_switch() -> None:
     graph = server_graph(WORLD, "gb200-nvl72")
-    names = [graph.structure.link_name(link) for link in route(graph.structure, graph.gpu[1], graph.nic[1])]
+    names = [
+        graph.structure.link_name(link)
+        for link in route(graph.structure, graph.gpu[1], graph.nic[1])
+    ]
     assert names == ["GPU 1 to root complex 0", "root complex 0 to NIC 1"]
 
 
 @pytest.mark.parametrize("server", ["dgx-a100", "dgx-h100", "gb200-nvl72", "mi300x-8"])
 def test_all_scale_up_links_of_a_gpu_together_have_its_published_rate(server: str) -> None:
     graph = server_graph(WORLD, server)
-    links = [i for i in range(graph.fabric.links) if graph.fabric.link_source[i] == graph.gpu[0]
-             and graph.structure.link_class[i] in (LinkClass.NVLINK, LinkClass.MESH)]  # fmt: skip
+    links = [
+        i
+        for i in range(graph.fabric.links)
+        if graph.fabric.link_source[i] == graph.gpu[0]
+        and graph.structure.link_class[i] in (LinkClass.NVLINK, LinkClass.MESH)
+    ]
     published = WORLD.number("gpu", WORLD.text("server", server, "gpu"), "scaleup_oneway_Bps")
     assert graph.fabric.link_rate_Bps[links].sum() == pytest.approx(published)
 
 
 def test_the_cube_mesh_of_v100_has_double_and_single_links_and_none_between_some_gpus() -> None:
     graph = server_graph(WORLD, "hgx-v100")
-    rate = {(int(graph.fabric.link_source[i]), int(graph.fabric.link_target[i])): graph.fabric.link_rate_Bps[i]
-            for i in np.flatnonzero(graph.structure.link_class == LinkClass.MESH)}  # fmt: skip
+    rate = {
+        (
+            int(graph.fabric.link_source[i]),
+            int(graph.fabric.link_target[i]),
+        ): graph.fabric.link_rate_Bps[i]
+        for i in np.flatnonzero(graph.structure.link_class == LinkClass.MESH)
+    }
     assert rate[0, 3] == pytest.approx(50e9)
     assert rate[1, 0] == pytest.approx(25e9)
     assert (0, 5) not in rate
@@ -164,9 +201,9 @@ def test_no_uplink_is_faster_than_the_root_complex_that_it_ends_at() -> None:
     graph = server_graph(WORLD, "dgx-b300")
     uplinks = graph.structure.link_class == LinkClass.UPLINK
     assert graph.fabric.link_rate_Bps[uplinks].max() == pytest.approx(x16_Bps(5))
-    assert graph.fabric.link_rate_Bps[graph.structure.link_class == LinkClass.NIC_PCIE].min() == pytest.approx(
-        x16_Bps(6)
-    )
+    assert graph.fabric.link_rate_Bps[
+        graph.structure.link_class == LinkClass.NIC_PCIE
+    ].min() == pytest.approx(x16_Bps(6))
 
 
 def test_other_nics_take_the_place_of_the_servers_own() -> None:
@@ -186,7 +223,9 @@ def test_an_unknown_server_is_refused_with_the_nearest_name() -> None:
 @given(st.sampled_from(SERVERS), st.integers(0, 40), st.integers(0, 2**16))
 def test_a_detour_through_host_memory_is_never_faster(server: str, nics: int, seed: int) -> None:
     graph = server_graph(draw(1, seed)[0], server, nics=nics)
-    assert bottlenecks(graph, staged(graph))[0][1] <= bottlenecks(graph, direct(graph))[0][1] * (1 + 1e-9)
+    assert bottlenecks(graph, staged(graph))[0][1] <= bottlenecks(graph, direct(graph))[0][1] * (
+        1 + 1e-9
+    )
 
 
 @settings(max_examples=30, deadline=None)

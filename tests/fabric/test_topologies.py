@@ -39,7 +39,9 @@ ratios = st.sampled_from(RATIOS)
 
 def make(name: str, demand: Demand, radix: int, **says: Any) -> Plan:
     topology = TOPOLOGIES[name]
-    return topology.plan(topology.Params(**says), demand, SwitchPorts("sw", radix), "c.yaml:4:3: networks.compute")
+    return topology.plan(
+        topology.Params(**says), demand, SwitchPorts("sw", radix), "c.yaml:4:3: networks.compute"
+    )
 
 
 def make_or_skip(name: str, demand: Demand, radix: int, **says: Any) -> Plan:
@@ -51,7 +53,8 @@ def make_or_skip(name: str, demand: Demand, radix: int, **says: Any) -> Plan:
 
 
 def leaf_spine(name: str, demand: Demand, radix: int, ratio: float, **says: Any) -> Plan:
-    """A network with spines even where one switch would do: what is asked of leaves is said, so none is left out."""
+    """A network with spines even where one switch would do: what is asked of leaves is said, so
+    none is left out."""
     down, up = naive_fabric.split(radix, ratio)
     return make_or_skip(name, demand, radix, leaf_down=down, uplinks=up, **says)
 
@@ -81,11 +84,26 @@ def leaf_spine_or_error(name: str, demand: Demand, radix: int, ratio: float) -> 
 
 @quick
 @given(
-    names, st.integers(1, 300), st.integers(1, 8), st.integers(1, 2), radices, ratios, st.booleans(), st.booleans(),
+    names,
+    st.integers(1, 300),
+    st.integers(1, 8),
+    st.integers(1, 2),
+    radices,
+    ratios,
+    st.booleans(),
+    st.booleans(),
     st.integers(0, 20),
-)  # fmt: skip
+)
 def test_every_plan_holds_its_properties_and_conserves_ports(
-    name: str, servers: int, rails: int, planes: int, radix: int, ratio: float, equal: bool, by_rail: bool, targets: int
+    name: str,
+    servers: int,
+    rails: int,
+    planes: int,
+    radix: int,
+    ratio: float,
+    equal: bool,
+    by_rail: bool,
+    targets: int,
 ) -> None:
     says: dict[str, Any] = {"oversubscription": ratio, "equal_links": equal}
     if name == "rail-optimised":
@@ -176,17 +194,25 @@ def test_rails_of_rail_only_do_not_reach_each_other() -> None:
         switches_between(plan, 0, 512)
 
 
-@pytest.mark.parametrize(("radix", "servers"), [(4, 4 * 4), (8, 8 * 16), (16, 16 * 64), (64, 64 * 1024)])
+@pytest.mark.parametrize(
+    ("radix", "servers"), [(4, 4 * 4), (8, 8 * 16), (16, 16 * 64), (64, 64 * 1024)]
+)
 def test_a_fat_tree_of_three_tiers_holds_a_quarter_of_the_cube(radix: int, servers: int) -> None:
     """k³/4 hosts, and 5k²/4 switches (Al-Fares et al., SIGCOMM 2008)."""
     topology = TOPOLOGIES["fat-tree"]
-    assert topology.largest(topology.Params(), Demand(1, 1), SwitchPorts("sw", radix)) == servers == radix**3 // 4
+    assert (
+        topology.largest(topology.Params(), Demand(1, 1), SwitchPorts("sw", radix))
+        == servers
+        == radix**3 // 4
+    )
     assert make("fat-tree", Demand(servers, 1), radix).switches == 5 * radix**2 // 4
 
 
 @pytest.mark.parametrize("name", sorted(NAIVE))
 @pytest.mark.parametrize("radix", [8, 20, 64])
-def test_the_largest_number_fits_and_one_more_is_refused_with_that_number(name: str, radix: int) -> None:
+def test_the_largest_number_fits_and_one_more_is_refused_with_that_number(
+    name: str, radix: int
+) -> None:
     topology = TOPOLOGIES[name]
     most = topology.largest(topology.Params(), Demand(1, 4), SwitchPorts("sw", radix))
     make(name, Demand(most, 4), radix).check()
@@ -224,104 +250,163 @@ def test_rails_with_spines_of_their_own_meet_in_the_core() -> None:
     plan = make("rail-optimised", Demand(140, 8), 40, servers_per_unit=20, rail_spines=True)
     assert switches_between(plan, 0, 20 * 8) == 3  # the same rail of the next unit
     assert switches_between(plan, 0, 1) == 5  # the next rail
-    # Ten spines a rail in two groups of five, each group on 14 of the 28 cores with one link to each.
-    cores_of = [sorted(plan.links[2][plan.links[2][:, 0] == spine, 1].tolist()) for spine in range(80)]
-    assert cores_of == [list(range(14)) if spine % 10 < 5 else list(range(14, 28)) for spine in range(80)]
-    apart = make("rail-optimised", Demand(140, 8), 40, servers_per_unit=20, rail_spines=True, tiers=2)
+    # Ten spines a rail in two groups of five, each group on 14 of the 28 cores with one link to
+    # each.
+    cores_of = [
+        sorted(plan.links[2][plan.links[2][:, 0] == spine, 1].tolist()) for spine in range(80)
+    ]
+    assert cores_of == [
+        list(range(14)) if spine % 10 < 5 else list(range(14, 28)) for spine in range(80)
+    ]
+    apart = make(
+        "rail-optimised", Demand(140, 8), 40, servers_per_unit=20, rail_spines=True, tiers=2
+    )
     apart.check()
     assert "no cores: rails are apart, and spines keep ports free for cores" in apart.notes
 
 
 REFUSED: list[tuple[str, Demand, dict[str, Any], str]] = [
     (
-        "fat-tree", Demand(64, 8), {"tiers": 2, "cores": 8},
+        "fat-tree",
+        Demand(64, 8),
+        {"tiers": 2, "cores": 8},
         "cores is stated, but a network of tiers: 2 has no use for it",
     ),
     (
-        "fat-tree", Demand(4, 8), {"tiers": 1, "spines": 8},
+        "fat-tree",
+        Demand(4, 8),
+        {"tiers": 1, "spines": 8},
         "spines is stated, but a network of tiers: 1 has no use for it",
     ),
     (
-        "rail-optimised", Demand(512, 8), {"rail_spines": True, "leaves_per_pod": 32},
+        "rail-optimised",
+        Demand(512, 8),
+        {"rail_spines": True, "leaves_per_pod": 32},
         "with rail_spines a pod is a rail (leave leaves_per_pod out)",
     ),
     (
-        "rail-optimised", Demand(10_000, 8), {},
+        "rail-optimised",
+        Demand(10_000, 8),
+        {},
         "rail-optimised with sw (64 ports) holds at most 8,192 servers, not 10,000"
         " (a switch with 72 ports or topology rail-only would do)",
     ),
     (
-        "rail-optimised", Demand(300, 8), {"tiers": 2},
+        "rail-optimised",
+        Demand(300, 8),
+        {"tiers": 2},
         "rail-optimised with sw (64 ports) holds at most 256 servers, not 300"
         " (more tiers or topology rail-only would do)",
     ),
     (
-        "rail-optimised", Demand(64, 72), {},
+        "rail-optimised",
+        Demand(64, 72),
+        {},
         "a pod of 72 leaves is more than spines with 32 ports down hold"
         " (a switch with 128 ports or topology rail-only would do)",
     ),
     (
-        "rail-optimised", Demand(128, 8), {"spines": 12},
-        "32 leaves with 32 uplinks each are 1,024 cables, but 12 spines with 64 ports each take 768 (spines: 16, 32)",
+        "rail-optimised",
+        Demand(128, 8),
+        {"spines": 12},
+        "32 leaves with 32 uplinks each are 1,024 cables, but 12 spines with 64 ports each "
+        "take 768 (spines: 16, 32)",
     ),
     (
-        "rail-optimised", Demand(128, 8), {"spines": 20},
-        "32 uplinks of a leaf do not divide equally over 20 spines (spines: 16, 32, or equal_links: false)",
+        "rail-optimised",
+        Demand(128, 8),
+        {"spines": 20},
+        "32 uplinks of a leaf do not divide equally over 20 spines (spines: 16, 32, or "
+        "equal_links: false)",
     ),
     (
-        "rail-optimised", Demand(128, 8), {"spines": 64},
+        "rail-optimised",
+        Demand(128, 8),
+        {"spines": 64},
         "a leaf with 32 uplinks cannot reach each of 64 spines (spines: 16, 32)",
     ),
     (
-        "fat-tree", Demand(64, 8, 2), {"spines": 5},
+        "fat-tree",
+        Demand(64, 8, 2),
+        {"spines": 5},
         "5 spines are no whole number for each of 2 separate islands (spines: 16, 32, 64)",
     ),
     (
-        "rail-optimised", Demand(1024, 8), {"spines": 24},
+        "rail-optimised",
+        Demand(1024, 8),
+        {"spines": 24},
         "24 spines cannot serve 8 pods of 32 leaves with 32 uplinks each (spines: 256)",
     ),
     (
-        "rail-optimised", Demand(1024, 8), {"cores": 100},
+        "rail-optimised",
+        Demand(1024, 8),
+        {"cores": 100},
         "100 cores do not join 8 pods equally (cores: 128, 256, 512, 1024)",
     ),
     (
-        "fat-tree", Demand(128, 8), {"leaf_down": 40, "uplinks": 32},
+        "fat-tree",
+        Demand(128, 8),
+        {"leaf_down": 40, "uplinks": 32},
         "40 server ports and 32 uplinks of a leaf are more than the 64 ports of sw"
         " (with 40 server ports at most 24 uplinks are left)",
     ),
     (
-        "fat-tree", Demand(128, 8), {"leaf_down": 40, "uplinks": 20, "oversubscription": 1},
+        "fat-tree",
+        Demand(128, 8),
+        {"leaf_down": 40, "uplinks": 20, "oversubscription": 1},
         "40 server ports and 20 uplinks of a leaf are 2:1, not 1:1 as stated"
         " (leave uplinks out (then 40), or the oversubscription)",
     ),
     (
-        "rail-optimised", Demand(128, 8), {"leaf_down": 40, "servers_per_unit": 20},
+        "rail-optimised",
+        Demand(128, 8),
+        {"leaf_down": 40, "servers_per_unit": 20},
         "a unit of 20 servers needs as many ports of a leaf, not 40 (leave out leaf_down)",
     ),
     (
-        "rail-optimised", Demand(64, 8), {"leaves": 10},
+        "rail-optimised",
+        Demand(64, 8),
+        {"leaves": 10},
         "10 leaves are not whole sets of 8 (a unit of 32 servers has 8 leaves)",
     ),
     (
-        "rail-optimised", Demand(64, 8), {"leaves": 8},
+        "rail-optimised",
+        Demand(64, 8),
+        {"leaves": 8},
         "8 leaves are too few; the servers need 16 (a unit of 32 servers has 8 leaves)",
     ),
     ("fat-tree", Demand(64, 8), {"spine_ports": 80}, "spine_ports is 80, but a spine has 64 ports"),
-    ("fat-tree", Demand(64, 8), {"uplinks": 64}, "a leaf of sw has no port for servers with 64 uplinks"),
     (
-        "fat-tree", Demand(64, 8), {"spine_switch": "big"},
+        "fat-tree",
+        Demand(64, 8),
+        {"uplinks": 64},
+        "a leaf of sw has no port for servers with 64 uplinks",
+    ),
+    (
+        "fat-tree",
+        Demand(64, 8),
+        {"spine_switch": "big"},
         "the ports of spine switch 'big' are missing (state spine_radix)",
     ),
     (
-        "rail-only", Demand(64, 8, 1, 4), {},
+        "rail-only",
+        Demand(64, 8, 1, 4),
+        {},
         "rail-only has no place for targets that all rails reach (use fat-tree for storage)",
     ),
     (
-        "fat-tree", Demand(64, 8, 1, 100), {"target_leaves": 2},
+        "fat-tree",
+        Demand(64, 8, 1, 100),
+        {"target_leaves": 2},
         "2 target leaves have 64 ports at 1:1 for 100 target ports (4 are enough)",
     ),
-    ("fat-tree", Demand(64, 8), {"target_leaves": 2}, "leaves for targets are stated, but there are no targets"),
-]  # fmt: skip
+    (
+        "fat-tree",
+        Demand(64, 8),
+        {"target_leaves": 2},
+        "leaves for targets are stated, but there are no targets",
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "demand", "says", "message"), REFUSED)
@@ -335,7 +420,9 @@ def test_what_cannot_be_built_is_refused_with_the_reason_and_a_way_out(
 
 def test_parameters_read_ratios_and_name_misspelt_keys() -> None:
     topology = TOPOLOGIES["rail-optimised"]
-    assert parse(topology.Params, {"oversubscription": "4:3"}, Marks()).oversubscription == pytest.approx(4 / 3)  # type: ignore[attr-defined]
+    assert parse(
+        topology.Params, {"oversubscription": "4:3"}, Marks()
+    ).oversubscription == pytest.approx(4 / 3)  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="did you mean 'servers_per_unit'"):
         parse(topology.Params, {"server_per_unit": 16}, Marks())
     with pytest.raises(UserError, match="is not a ratio"):

@@ -1,4 +1,5 @@
-"""Plans by hand: rail-optimised fabrics as the reference architectures draw them (radix 64, one cable a NIC)."""
+"""Plans by hand: rail-optimised fabrics as the reference architectures draw them (radix 64, one
+cable a NIC)."""
 
 from __future__ import annotations
 
@@ -18,14 +19,24 @@ def _links(pairs: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _server_links(servers: int, rails: int, per_unit: int) -> list[tuple[int, int]]:
-    return [(s * rails + r, s // per_unit * rails + r) for s in range(servers) for r in range(rails)]
+    return [
+        (s * rails + r, s // per_unit * rails + r) for s in range(servers) for r in range(rails)
+    ]
 
 
 def one_leaf(servers: int = 4, rails: int = 8) -> Plan:
     """All NICs on one switch."""
     links = _links([(p, 0) for p in range(servers * rails)])
     zeros = np.zeros(1, np.int32)
-    return Plan("fat-tree", Demand(servers, rails), QM9700, (Tier("leaf", 1, 64, 0),), (links,), zeros, zeros)
+    return Plan(
+        "fat-tree",
+        Demand(servers, rails),
+        QM9700,
+        (Tier("leaf", 1, 64, 0),),
+        (links,),
+        zeros,
+        zeros,
+    )
 
 
 def two_tiers(units: int = 4, spines: int = 16, rails: int = 8) -> Plan:
@@ -42,23 +53,46 @@ def two_tiers(units: int = 4, spines: int = 16, rails: int = 8) -> Plan:
 
 def rail_only(servers: int = 128, rails: int = 8) -> Plan:
     """Two leaves and one spine a rail, no link between rails."""
-    leaves = _links([(s * rails + r, r * 2 + s // (servers // 2)) for s in range(servers) for r in range(rails)])
+    leaves = _links(
+        [(s * rails + r, r * 2 + s // (servers // 2)) for s in range(servers) for r in range(rails)]
+    )
     island = np.repeat(np.arange(rails), 2).astype(np.int32)
     tiers = (Tier("leaf", 2 * rails, 64, 32), Tier("spine", rails, 64, 0))
     up = _links([(leaf, leaf // 2) for leaf in range(2 * rails) for _ in range(32)])
-    return Plan("rail-only", Demand(servers, rails), QM9700, tiers, (leaves, up), np.zeros(2 * rails, np.int32), island)
+    return Plan(
+        "rail-only",
+        Demand(servers, rails),
+        QM9700,
+        tiers,
+        (leaves, up),
+        np.zeros(2 * rails, np.int32),
+        island,
+    )
 
 
 def three_tiers(pods: int = 128, rails: int = 8) -> Plan:
-    """Pods of 4 units (32 leaves, 32 spines); spine i of each pod on the 16 cores of its group, 2 cables each."""
+    """Pods of 4 units (32 leaves, 32 spines); spine i of each pod on the 16 cores of its group, 2
+    cables each."""
     servers, leaves, cores = pods * 128, pods * 32, pods * 16
     pod_up = [(p * 32 + a, p * 32 + b) for p in range(pods) for a in range(32) for b in range(32)]
     per_spine = cores // 32
     core_up = [(s, s % 32 * per_spine + k % per_spine) for s in range(leaves) for k in range(32)]
     group = np.repeat(np.arange(pods), 32).astype(np.int32)
-    tiers = (Tier("leaf", leaves, 32, 32), Tier("spine", leaves, 32, 32), Tier("core", cores, 64, 0))
+    tiers = (
+        Tier("leaf", leaves, 32, 32),
+        Tier("spine", leaves, 32, 32),
+        Tier("core", cores, 64, 0),
+    )
     links = (_links(_server_links(servers, rails, 32)), _links(pod_up), _links(core_up))
-    return Plan("rail-optimised", Demand(servers, rails), QM9700, tiers, links, group, np.zeros(leaves, np.int32))
+    return Plan(
+        "rail-optimised",
+        Demand(servers, rails),
+        QM9700,
+        tiers,
+        links,
+        group,
+        np.zeros(leaves, np.int32),
+    )
 
 
 def unaligned(servers: int = 128, rails: int = 8, down: int = 36) -> Plan:
@@ -67,5 +101,8 @@ def unaligned(servers: int = 128, rails: int = 8, down: int = 36) -> Plan:
     leaves = -(-ports // down)
     zeros = np.zeros(leaves, np.int32)
     tiers = (Tier("leaf", leaves, down, 28), Tier("spine", 14, leaves * 2, 0))
-    links = (_links([(p, p // down) for p in range(ports)]), _links(_full(list(range(leaves)), list(range(14)), 2)))
+    links = (
+        _links([(p, p // down) for p in range(ports)]),
+        _links(_full(list(range(leaves)), list(range(14)), 2)),
+    )
     return Plan("fat-tree", Demand(servers, rails), QM9700, tiers, links, zeros, zeros)

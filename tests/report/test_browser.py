@@ -1,4 +1,5 @@
-"""The report in a real browser: no error on its console, nothing wider than a phone. Skipped where Chromium is not."""
+"""The report in a real browser: no error on its console, nothing wider than a phone. Skipped where
+Chromium is not."""
 
 from __future__ import annotations
 
@@ -14,12 +15,18 @@ from eastwest.report import pages
 from report.comparisons import comparison
 
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 # A window is never narrower than 500 px, a frame is; the page within stays what it is.
-FRAME = """<!DOCTYPE html><meta charset="utf-8"><iframe id="f" style="width:{width}px;height:900px;border:0"></iframe>
+FRAME = """<!DOCTYPE html><meta charset="utf-8">
+<iframe id="f" style="width:{width}px;height:900px;border:0"></iframe>
 <pre id="out"></pre><script>
 const frame = document.getElementById("f");
 frame.srcdoc = {page};
@@ -39,13 +46,30 @@ frame.onload = () => setTimeout(() => {{
 def browse(folder: Path, page: str, width: int) -> tuple[dict[str, object], str]:
     """Return what the page measures inside a frame of the width, and what the console said."""
     wrapper = folder / "frame.html"
-    quoted = json.dumps(page).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    quoted = (
+        json.dumps(page)
+        .replace("<", "\\u003c")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
     wrapper.write_text(FRAME.format(width=width, page=quoted), encoding="utf-8")
     assert CHROMIUM is not None
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-               "--disable-background-networking", "--disable-component-update", "--disable-sync",
-               f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=15000",
-               "--dump-dom", wrapper.as_uri()]  # fmt: skip
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={folder / 'profile'}",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=15000",
+        "--dump-dom",
+        wrapper.as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     found = re.search(r'<pre id="out">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stderr[-2000:]

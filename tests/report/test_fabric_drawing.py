@@ -37,7 +37,9 @@ def groups(svg: str, kind: str) -> list[ElementTree.Element]:
 def counted(svg: str, tier: str) -> tuple[int, int]:
     """Return how many switches of a tier are drawn, and how many are counted in gaps."""
     drawn = sum(g.get("data-tier") == tier for g in groups(svg, "switch"))
-    return drawn, sum(int(g.get("data-count", "")) for g in groups(svg, "gap") if g.get("data-tier") == tier)
+    return drawn, sum(
+        int(g.get("data-count", "")) for g in groups(svg, "gap") if g.get("data-tier") == tier
+    )
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -47,7 +49,9 @@ def test_a_drawing_is_well_formed_and_counts_every_switch_and_server(name: str) 
     for tier in plan.tiers:
         assert sum(counted(svg, tier.name)) == tier.switches
     drawn = sum(int(g.get("data-members", "")) for g in groups(svg, "unit"))
-    hidden = sum(int(g.get("data-count", "")) for g in groups(svg, "gap") if g.get("data-tier") == "servers")
+    hidden = sum(
+        int(g.get("data-count", "")) for g in groups(svg, "gap") if g.get("data-tier") == "servers"
+    )
     assert drawn + hidden == plan.demand.servers
     assert fabric_svg(plan) == svg
 
@@ -78,7 +82,9 @@ def test_four_servers_are_drawn_one_by_one_with_a_line_a_nic() -> None:
 def test_sixteen_thousand_servers_say_their_counts_and_stay_small() -> None:
     svg = fabric_svg(PLANS["16,384 servers"])
     texts = [t.text for t in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-    assert {"4,096 switches", "2,048 switches", "16,384", "131,072 cables", "in 126 pods"} <= set(texts)
+    assert {"4,096 switches", "2,048 switches", "16,384", "131,072 cables", "in 126 pods"} <= set(
+        texts
+    )
     assert "pod 1 of 128" in texts
     assert "pod 128 of 128" in texts
     assert len(groups(svg, "switch")) < 60
@@ -92,7 +98,9 @@ def test_no_drawn_boxes_of_a_row_overlap(name: str) -> None:
         box = group.find(f"{SVG}rect")
         assert box is not None
         left = float(box.get("x", ""))
-        rows.setdefault(group.get("data-tier", ""), []).append((left, left + float(box.get("width", ""))))
+        rows.setdefault(group.get("data-tier", ""), []).append(
+            (left, left + float(box.get("width", "")))
+        )
     for spans in rows.values():
         spans.sort()
         assert all(a[1] <= b[0] + 0.11 for a, b in pairwise(spans))
@@ -122,13 +130,18 @@ def test_a_hostile_switch_name_stays_text() -> None:
 
 def test_the_caption_counts_the_network() -> None:
     assert caption(plans.two_tiers()) == (
-        "Rail-optimised: 128 servers with 8 NICs each; 32 leaf, 16 spine switches of 64 ports (qm9700); "
+        "Rail-optimised: 128 servers with 8 NICs each; 32 leaf, 16 spine switches of 64 ports "
+        "(qm9700); "
         "1,024 + 1,024 cables."
     )
 
 
 @settings(deadline=None, max_examples=40)
-@given(units=st.integers(1, 30), rails=st.sampled_from([1, 2, 4, 8, 16]), spines=st.sampled_from([1, 2, 8, 32]))
+@given(
+    units=st.integers(1, 30),
+    rails=st.sampled_from([1, 2, 4, 8, 16]),
+    spines=st.sampled_from([1, 2, 8, 32]),
+)
 def test_any_two_tier_fabric_adds_up(units: int, rails: int, spines: int) -> None:
     plan: Plan = plans.two_tiers(units, spines, rails)
     view(plan).check()

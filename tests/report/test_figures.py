@@ -15,7 +15,9 @@ def test_the_parts_of_each_bar_add_up_to_its_step() -> None:
     figure = figures.step_figure(comparison())
     standing = [o for o in OPTIONS if not o.refused]
     for row, option in enumerate(standing):
-        assert math.isclose(sum(trace.x[row] for trace in figure.data), option.step_s, rel_tol=1e-12)
+        assert math.isclose(
+            sum(trace.x[row] for trace in figure.data), option.step_s, rel_tol=1e-12
+        )
 
 
 def test_bars_far_off_the_scale_are_cut_and_say_so() -> None:
@@ -41,9 +43,15 @@ def test_each_thick_bar_is_a_whole_and_the_thin_ones_share_a_scale() -> None:
     figure = figures.waterfall_figure(comparison())
     *places, thin = figure.data
     for row, option in enumerate(o for o in OPTIONS if o.path):
-        share = sum(x for trace in places for x, y in zip(trace.x, trace.y, strict=True) if y == row)
+        share = sum(
+            x for trace in places for x, y in zip(trace.x, trace.y, strict=True) if y == row
+        )
         assert math.isclose(share, 1.0, rel_tol=1e-9)
-        assert math.isclose(thin.x[row], option.latency_s / max(o.latency_s for o in OPTIONS if o.path), rel_tol=1e-9)
+        assert math.isclose(
+            thin.x[row],
+            option.latency_s / max(o.latency_s for o in OPTIONS if o.path),
+            rel_tol=1e-9,
+        )
 
 
 def test_the_line_rate_comes_from_the_one_kind_of_server_in_the_facts() -> None:
@@ -63,7 +71,9 @@ def test_the_costs_bars_leave_the_total_out() -> None:
 
 
 def test_a_waterfall_of_one_technology_is_a_stair() -> None:
-    figure = figures.stages_figure("x", [("a", "CPU", "sender", 1e-6), ("b", "NIC", "receiver", 2e-6)])
+    figure = figures.stages_figure(
+        "x", [("a", "CPU", "sender", 1e-6), ("b", "NIC", "receiver", 2e-6)]
+    )
     assert [(t.base[0], t.x[0]) for t in figure.data] == [(0.0, 1.0), (1.0, 2.0)]
 
 

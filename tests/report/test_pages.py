@@ -1,4 +1,5 @@
-"""The report: one file, nothing fetched, nothing of the user's turned into code, everything in it."""
+"""The report: one file, nothing fetched, nothing of the user's turned into code, everything in
+it."""
 
 from __future__ import annotations
 
@@ -73,7 +74,9 @@ def reader(page: str) -> Reader:
 
 def hostile() -> Comparison:
     fair = comparison()
-    fact = replace(fair.facts[0], value=HOSTILE, source=HOSTILE, note=HOSTILE, id=HOSTILE, kind=HOSTILE)
+    fact = replace(
+        fair.facts[0], value=HOSTILE, source=HOSTILE, note=HOSTILE, id=HOSTILE, kind=HOSTILE
+    )
     columns = (Column("part", HOSTILE, right=False), Column("sum_USD", "$"))
     options = tuple(replace(o, label=o.label + HOSTILE, use=HOSTILE) for o in fair.options[:-1])
     return replace(
@@ -103,13 +106,19 @@ def test_the_page_loads_nothing(reader: Reader) -> None:
 
 
 def test_the_policy_of_the_page_forbids_every_connection_and_foreign_script(reader: Reader) -> None:
-    policy = next(a["content"] or "" for t, a in reader.tags if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] or ""
+        for t, a in reader.tags
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-inline" not in policy.split("style-src")[0]
     assert "http" not in policy
 
 
-def test_the_policy_names_the_digests_of_the_scripts_as_they_stand(page: str, reader: Reader) -> None:
+def test_the_policy_names_the_digests_of_the_scripts_as_they_stand(
+    page: str, reader: Reader
+) -> None:
     import base64
     import hashlib
 
@@ -122,8 +131,20 @@ def test_the_policy_names_the_digests_of_the_scripts_as_they_stand(page: str, re
 
 
 def test_the_answer_comes_before_everything_else(page: str) -> None:
-    order = [page.index(f'id="{name}"') for name in ("answer", "technologies", "step", "busbw", "latency", "fabric", "cost",
-                                                     "remarks", "facts")]  # fmt: skip
+    order = [
+        page.index(f'id="{name}"')
+        for name in (
+            "answer",
+            "technologies",
+            "step",
+            "busbw",
+            "latency",
+            "fabric",
+            "cost",
+            "remarks",
+            "facts",
+        )
+    ]
     assert order == sorted(order)
     assert order[0] < page.index(str(escape(comparison().choice))) < order[1]
 
@@ -163,7 +184,9 @@ def test_the_same_comparison_gives_the_same_bytes(page: str) -> None:
 
 def test_the_page_holds_no_date_unless_it_is_given_one(page: str) -> None:
     assert "Made by eastwest" in page
-    assert "Made on a Tuesday by eastwest" in pages.comparison_page(comparison(), made="on a Tuesday")
+    assert "Made on a Tuesday by eastwest" in pages.comparison_page(
+        comparison(), made="on a Tuesday"
+    )
 
 
 def test_nothing_from_the_users_file_becomes_markup_or_script() -> None:
@@ -197,16 +220,27 @@ def test_a_comparison_without_plan_reasons_bands_or_bill_still_makes_a_page() ->
     fair = comparison()
     bare = replace(
         fair,
-        options=tuple(replace(o, step_band=None, latency_band=None, busbw_band=None, cost_band=None) for o in fair.options),
-        reasons=(), remarks=(), plan=None, bill=Table("", (), ()), facts=(), uncertainty_worlds=0, busbw_Bps=(),
+        options=tuple(
+            replace(o, step_band=None, latency_band=None, busbw_band=None, cost_band=None)
+            for o in fair.options
+        ),
+        reasons=(),
+        remarks=(),
+        plan=None,
+        bill=Table("", (), ()),
+        facts=(),
+        uncertainty_worlds=0,
+        busbw_Bps=(),
         busbw_sizes_bytes=(),
-    )  # fmt: skip
+    )
     assert "5–95 %" not in " ".join(read(pages.comparison_page(bare)).text)
 
 
 def test_if_every_technology_is_refused_the_page_says_why() -> None:
     fair = comparison()
-    none = replace(fair, options=(OPTIONS[-1],), choice="None can be built.", busbw_Bps=(), reasons=())
+    none = replace(
+        fair, options=(OPTIONS[-1],), choice="None can be built.", busbw_Bps=(), reasons=()
+    )
     text = " ".join(read(pages.comparison_page(none)).text)
     assert "None can be built." in text
     assert OPTIONS[-1].refused in text
@@ -230,15 +264,25 @@ def test_figures_are_written_as_these_readers_write_them() -> None:
     assert shown.time(float("nan")) == "–"
 
 
-def test_the_explanation_shows_every_stage_of_every_technology_without_the_drawing_library() -> None:
-    paths = [("RDMA", [("post", "CPU", "sender", 1e-7), ("wire" + HOSTILE, "wire", "network", 3e-7)]),
-             ("TCP", [("copy", "CPU", "sender", 8e-7)])]  # fmt: skip
+def test_the_explanation_shows_every_stage_of_every_technology_without_the_drawing_library() -> (
+    None
+):
+    paths = [
+        ("RDMA", [("post", "CPU", "sender", 1e-7), ("wire" + HOSTILE, "wire", "network", 3e-7)]),
+        ("TCP", [("copy", "CPU", "sender", 8e-7)]),
+    ]
     made = pages.explain_page(
         "a cluster", 8, paths, {"RDMA": ("The host asks.", "")}, ("A remark.",), comparison().facts
     )
     reader = read(made)
     text = " ".join(" ".join(reader.text).split())
-    for words in ("One message of 8 B, stage by stage", "RDMA: 400 ns", "TCP: 800 ns", "The host asks.", "A remark."):
+    for words in (
+        "One message of 8 B, stage by stage",
+        "RDMA: 400 ns",
+        "TCP: 800 ns",
+        "The host asks.",
+        "A remark.",
+    ):
         assert words in text
     assert len(made) < 100_000
     assert len(reader.scripts) == 1

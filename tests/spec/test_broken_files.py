@@ -15,7 +15,9 @@ FILES = sorted(path.name for path in BROKEN.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_broken_file_is_told_what_and_where_and_what_to_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_is_told_what_and_where_and_what_to_do(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(BROKEN)
     with pytest.raises(UserError) as caught:
         check(load_cluster(name))
@@ -24,4 +26,6 @@ def test_a_broken_file_is_told_what_and_where_and_what_to_do(name: str, monkeypa
 
 def test_there_are_enough_of_them_and_each_has_its_text() -> None:
     assert len(FILES) >= 10
-    assert sorted(path.name for path in BROKEN.glob("*.txt")) == [name.replace(".yaml", ".txt") for name in FILES]
+    assert sorted(path.name for path in BROKEN.glob("*.txt")) == [
+        name.replace(".yaml", ".txt") for name in FILES
+    ]

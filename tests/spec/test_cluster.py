@@ -39,10 +39,18 @@ def with_compute(keys: str) -> str:
 
 def test_the_example_of_the_readme_is_understood() -> None:
     cluster = load_cluster(LLAMA)
-    assert (cluster.name, cluster.servers, cluster.server) == ("llama3-70b-1024xh100", 128, "dgx-h100")
+    assert (cluster.name, cluster.servers, cluster.server) == (
+        "llama3-70b-1024xh100",
+        128,
+        "dgx-h100",
+    )
     assert cluster.total_gpus() == 1024
     compute = cluster.networks.compute
-    assert (compute.technology, compute.switch, compute.topology) == ("infiniband", "qm9700", "rail-optimised")
+    assert (compute.technology, compute.switch, compute.topology) == (
+        "infiniband",
+        "qm9700",
+        "rail-optimised",
+    )
     assert compute.gpudirect
     assert cluster.networks.storage is not None
     assert cluster.networks.storage.targets == 16
@@ -56,7 +64,12 @@ def test_what_is_left_out_takes_its_default() -> None:
     assert cluster.networks.management.switch == "sn2201"
     assert cluster.networks.compute.topology == "rail-optimised"
     job = cluster.job
-    assert (job.parallel, job.micro_batch, job.precision, job.recompute) == ("auto", 1, "bf16", "none")
+    assert (job.parallel, job.micro_batch, job.precision, job.recompute) == (
+        "auto",
+        1,
+        "bf16",
+        "none",
+    )
     assert (job.zero, job.overlap, job.gradient_precision) == (1, True, "fp32")
 
 
@@ -91,7 +104,8 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
     assert not parse_cluster(text).networks.compute.gpudirect
     wrong = text.replace("switch: sn5600", "switch: sn5600, gpudirect: true")
     assert refused(wrong) == [
-        "c.yaml:5:66: networks.compute.gpudirect: the kernel's TCP/IP cannot reach GPU memory (use roce, or set it false)"
+        "c.yaml:5:66: networks.compute.gpudirect: the kernel's TCP/IP cannot reach GPU memory "
+        "(use roce, or set it false)"
     ]
 
 
@@ -100,51 +114,138 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
     [
         ("servers: 4", "servers: 0", "c.yaml:2:10: servers: expected at least 1, not 0"),
         ("servers: 4", "servers: -4", "c.yaml:2:10: servers: expected at least 1, not -4"),
-        ("servers: 4", "servers: 1000000000", "c.yaml:2:10: servers: expected at most 1,000,000, not 1,000,000,000"),
-        ("servers: 4", "servers: 1e3", "c.yaml:2:10: servers: expected a whole number, not 1000 (write 1000)"),
-        ("servers: 4", "servers: '4'", "c.yaml:2:10: servers: expected a whole number, not '4' (write 4)"),
-        ("servers: 4", "servers: 1,296", "c.yaml:2:10: servers: expected a whole number, not '1,296' (write 1296)"),
+        (
+            "servers: 4",
+            "servers: 1000000000",
+            "c.yaml:2:10: servers: expected at most 1,000,000, not 1,000,000,000",
+        ),
+        (
+            "servers: 4",
+            "servers: 1e3",
+            "c.yaml:2:10: servers: expected a whole number, not 1000 (write 1000)",
+        ),
+        (
+            "servers: 4",
+            "servers: '4'",
+            "c.yaml:2:10: servers: expected a whole number, not '4' (write 4)",
+        ),
+        (
+            "servers: 4",
+            "servers: 1,296",
+            "c.yaml:2:10: servers: expected a whole number, not '1,296' (write 1296)",
+        ),
         ("servers: 4", "servers: true", "c.yaml:2:10: servers: expected a whole number, not true"),
-        ("servers: 4", "servers:", "c.yaml:2:9: servers: nothing stands here (the number of servers)"),
+        (
+            "servers: 4",
+            "servers:",
+            "c.yaml:2:9: servers: nothing stands here (the number of servers)",
+        ),
         ("servers: 4", "servers: [4]", "c.yaml:2:10: servers: expected a whole number, not a list"),
         ("servers: 4\n", "", "c.yaml: servers: the key is missing (the number of servers)"),
-        ("servers: 4", "servers: .inf", "c.yaml:2:10: servers: .inf is not a finite number (quote it if it is text)"),
+        (
+            "servers: 4",
+            "servers: .inf",
+            "c.yaml:2:10: servers: .inf is not a finite number (quote it if it is text)",
+        ),
         ("name: small", "name: 7", "c.yaml:1:7: name: expected text, not 7 (quote it)"),
         ("name: small", "name: ''", "c.yaml:1:7: name: expected text, not an empty one"),
-        ("name: small", f"name: {'x' * 3000}", "c.yaml:1:7: name: expected at most 100 characters, not 3,000"),
-        ("dgx-h100", "dgx-h10", "c.yaml:3:9: server: unknown server 'dgx-h10' (did you mean 'dgx-h100'?)"),
-        ("llama-3-8b", "llama3-8b", "c.yaml:6:14: job.model: unknown model 'llama3-8b' (did you mean 'llama-3-8b'?)"),
-        ("llama-3-8b", "x/config.json", "c.yaml:6:14: job.model: there is no file 'x/config.json' "
-                                        "(paths are relative to the cluster file)"),
-        ("qm9700", "sn5600", "c.yaml:5:45: networks.compute.switch: sn5600 is a switch for ethernet; infiniband needs "
-                             "one for infiniband (eastwest facts switch lists them)"),
-        ("qm9700", "qm9700, rate: 400", "c.yaml:5:59: networks.compute.rate: expected a quantity with its unit, "
-                                        "such as '400Gb/s', not 400"),
-        ("qm9700", "qm9700, rate: 9999Tb/s", "c.yaml:5:59: networks.compute.rate: '9999Tb/s' is out of range; "
-                                             "expected 1Mb/s to 100Tb/s"),
-        ("qm9700", "qm9700, gpudirect: yes", "c.yaml:5:64: networks.compute.gpudirect: expected true or false, "
-                                             "not 'yes' (write true)"),
-        ("qm9700", "qm9700, sockets: 4", "c.yaml:5:53: networks.compute.sockets: infiniband has no sockets "
-                                         "(leave it out)"),
-        ("infiniband", "infiniban", "c.yaml:5:25: networks.compute.technology: expected one of infiniband, roce, "
-                                    "ethernet-tcp, not 'infiniban' (did you mean 'infiniband'?)"),
-        ("job: {", "job: {parallel: {tensr: 8}, ", "c.yaml:6:18: job.parallel.tensr: unknown key 'tensr' "
-                                                   "(did you mean 'tensor'?)"),
-        ("job: {", "job: {parallel: best, ", "c.yaml:6:17: job.parallel: expected one of auto, not 'best'"),
-        ("job: {", "job: {parallel: [8], ", "c.yaml:6:17: job.parallel: expected a mapping of 'key: value', not a list"),
-        ("job: {model: llama-3-8b, global_batch: 64, sequence: 4096}", "job: fast",
-         "c.yaml:6:6: job: expected a mapping of 'key: value', not 'fast'"),
-        ("servers: 4", "servers: 4\ngpus: 31", "c.yaml:3:7: gpus: 31 but 4 servers x 8 = 32 "
-                                               "(correct one of them, or leave gpus out)"),
+        (
+            "name: small",
+            f"name: {'x' * 3000}",
+            "c.yaml:1:7: name: expected at most 100 characters, not 3,000",
+        ),
+        (
+            "dgx-h100",
+            "dgx-h10",
+            "c.yaml:3:9: server: unknown server 'dgx-h10' (did you mean 'dgx-h100'?)",
+        ),
+        (
+            "llama-3-8b",
+            "llama3-8b",
+            "c.yaml:6:14: job.model: unknown model 'llama3-8b' (did you mean 'llama-3-8b'?)",
+        ),
+        (
+            "llama-3-8b",
+            "x/config.json",
+            "c.yaml:6:14: job.model: there is no file 'x/config.json' "
+            "(paths are relative to the cluster file)",
+        ),
+        (
+            "qm9700",
+            "sn5600",
+            "c.yaml:5:45: networks.compute.switch: sn5600 is a switch for ethernet; infiniband "
+            "needs "
+            "one for infiniband (eastwest facts switch lists them)",
+        ),
+        (
+            "qm9700",
+            "qm9700, rate: 400",
+            "c.yaml:5:59: networks.compute.rate: expected a quantity with its unit, "
+            "such as '400Gb/s', not 400",
+        ),
+        (
+            "qm9700",
+            "qm9700, rate: 9999Tb/s",
+            "c.yaml:5:59: networks.compute.rate: '9999Tb/s' is out of range; "
+            "expected 1Mb/s to 100Tb/s",
+        ),
+        (
+            "qm9700",
+            "qm9700, gpudirect: yes",
+            "c.yaml:5:64: networks.compute.gpudirect: expected true or false, "
+            "not 'yes' (write true)",
+        ),
+        (
+            "qm9700",
+            "qm9700, sockets: 4",
+            "c.yaml:5:53: networks.compute.sockets: infiniband has no sockets (leave it out)",
+        ),
+        (
+            "infiniband",
+            "infiniban",
+            "c.yaml:5:25: networks.compute.technology: expected one of infiniband, roce, "
+            "ethernet-tcp, not 'infiniban' (did you mean 'infiniband'?)",
+        ),
+        (
+            "job: {",
+            "job: {parallel: {tensr: 8}, ",
+            "c.yaml:6:18: job.parallel.tensr: unknown key 'tensr' (did you mean 'tensor'?)",
+        ),
+        (
+            "job: {",
+            "job: {parallel: best, ",
+            "c.yaml:6:17: job.parallel: expected one of auto, not 'best'",
+        ),
+        (
+            "job: {",
+            "job: {parallel: [8], ",
+            "c.yaml:6:17: job.parallel: expected a mapping of 'key: value', not a list",
+        ),
+        (
+            "job: {model: llama-3-8b, global_batch: 64, sequence: 4096}",
+            "job: fast",
+            "c.yaml:6:6: job: expected a mapping of 'key: value', not 'fast'",
+        ),
+        (
+            "servers: 4",
+            "servers: 4\ngpus: 31",
+            "c.yaml:3:7: gpus: 31 but 4 servers x 8 = 32 (correct one of them, or leave gpus out)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_its_place_and_what_to_do(old: str, new: str, message: str) -> None:
     assert refused(SMALL.replace(old, new, 1)) == [message]
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
-    found = refused(SMALL.replace("servers: 4", "servers: 0").replace("qm9700", "qm9800").replace("64", "x"))
-    assert [text.split(": ")[1] for text in found] == ["servers", "networks.compute.switch", "job.global_batch"]
+    found = refused(
+        SMALL.replace("servers: 4", "servers: 0").replace("qm9700", "qm9800").replace("64", "x")
+    )
+    assert [text.split(": ")[1] for text in found] == [
+        "servers",
+        "networks.compute.switch",
+        "job.global_batch",
+    ]
 
 
 def test_at_most_ten_mistakes_are_shown() -> None:
@@ -179,7 +280,11 @@ def test_python_can_build_a_cluster_without_a_file() -> None:
 
 
 def test_overrides_stand_in_the_place_of_facts() -> None:
-    text = SMALL + "overrides: {switch.qm9700.price_USD: 45000, dgx-h100.gpus: 4, nic.cx7-ndr.port_Bps: 200Gb/s}\n"
+    text = (
+        SMALL
+        + "overrides: {switch.qm9700.price_USD: 45000, dgx-h100.gpus: 4, nic.cx7-ndr.port_Bps: "
+        "200Gb/s}\n"
+    )
     cluster = parse_cluster(text + "gpus: 16\n")
     facts = cluster.facts()
     assert cluster.total_gpus() == 16
@@ -191,17 +296,41 @@ def test_overrides_stand_in_the_place_of_facts() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("cx7-ndrr.ports: 3", "overrides.cx7-ndrr.ports: the catalog has no 'cx7-ndrr' (did you mean 'cx7-ndr'?)"),
-        ("qm9700.radix: 0", "overrides.qm9700.radix: expected a whole number from 1 to 100,000, not 0"),
-        ("dgx-h100.gpus: 1.5", "overrides.dgx-h100.gpus: expected a whole number from 1 to 100,000, not 1.5"),
-        ("qm9700.radx: 3", "overrides.qm9700.radx: the catalog has no radx of 'qm9700' (did you mean 'radix'?)"),
-        ("qm9700: 3", "overrides.qm9700: expected kind.name.attribute (such as switch.qm9700.price_USD)"),
-        ("qm9700.port_Bps: 400G", "overrides.qm9700.port_Bps: rate '400G' is ambiguous: write '400Gb/s' or '400GB/s'"),
+        (
+            "cx7-ndrr.ports: 3",
+            "overrides.cx7-ndrr.ports: the catalog has no 'cx7-ndrr' (did you mean 'cx7-ndr'?)",
+        ),
+        (
+            "qm9700.radix: 0",
+            "overrides.qm9700.radix: expected a whole number from 1 to 100,000, not 0",
+        ),
+        (
+            "dgx-h100.gpus: 1.5",
+            "overrides.dgx-h100.gpus: expected a whole number from 1 to 100,000, not 1.5",
+        ),
+        (
+            "qm9700.radx: 3",
+            "overrides.qm9700.radx: the catalog has no radx of 'qm9700' (did you mean 'radix'?)",
+        ),
+        (
+            "qm9700: 3",
+            "overrides.qm9700: expected kind.name.attribute (such as switch.qm9700.price_USD)",
+        ),
+        (
+            "qm9700.port_Bps: 400G",
+            "overrides.qm9700.port_Bps: rate '400G' is ambiguous: write '400Gb/s' or '400GB/s'",
+        ),
         ("qm9700.port_Bps: 0", "overrides.qm9700.port_Bps: expected a positive number, not 0"),
         ("qm9700.radix: many", "overrides.qm9700.radix: expected a number, not 'many'"),
         ("qm9700.radix: [1]", "overrides.qm9700.radix: expected a number, not a list"),
-        ("qm9700.price_USD: 1e31", "overrides.qm9700.price_USD: expected a non-negative number, not 1e+31"),
-        ("qm9700.technology: 4", "overrides.qm9700.technology: expected text such as 'infiniband', not 4"),
+        (
+            "qm9700.price_USD: 1e31",
+            "overrides.qm9700.price_USD: expected a non-negative number, not 1e+31",
+        ),
+        (
+            "qm9700.technology: 4",
+            "overrides.qm9700.technology: expected text such as 'infiniband', not 4",
+        ),
         ("'': 4", "overrides.: expected kind.name.attribute (such as switch.qm9700.price_USD)"),
     ],
 )

@@ -18,7 +18,8 @@ from eastwest.spec.marked_yaml import load
 from eastwest.study.check import check
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-# The largest is left out: planning 131,072 GPUs a hundred times takes long and finds nothing that others do not.
+# The largest is left out: planning 131,072 GPUs a hundred times takes long and finds nothing that
+# others do not.
 TEXTS = [path.read_text(encoding="utf-8") for path in EXAMPLES if "131072" not in path.name]
 VALUES = [load(text, "x").value for text in TEXTS]
 
@@ -41,12 +42,25 @@ scalars = (
     | st.floats()
     | st.text(max_size=12)
     | st.sampled_from(
-        ["400G", "400Gb/s", "2:1", "0:0", "yes", "auto", "9" * 400 + "GiB", "1e308s", "qm9700", "x" * 5000]
+        [
+            "400G",
+            "400Gb/s",
+            "2:1",
+            "0:0",
+            "yes",
+            "auto",
+            "9" * 400 + "GiB",
+            "1e308s",
+            "qm9700",
+            "x" * 5000,
+        ]
     )
 )
 wild = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -54,7 +68,13 @@ wild = st.recursive(
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths of all values in a document."""
     found = [at] if at else []
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in items:
         found += places(inner, (*at, key))
     return found
@@ -111,7 +131,9 @@ def test_valid_files_cut_anywhere(text: str, length: int) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(VALUES), st.data())
-def test_valid_files_with_values_replaced_by_anything(values: dict[str, Any], data: st.DataObject) -> None:
+def test_valid_files_with_values_replaced_by_anything(
+    values: dict[str, Any], data: st.DataObject
+) -> None:
     document = copy.deepcopy(values)
     for _ in range(data.draw(st.integers(1, 2))):
         put(document, data.draw(st.sampled_from(places(document))), data.draw(wild))
@@ -124,7 +146,9 @@ def test_valid_files_with_values_replaced_by_anything(values: dict[str, Any], da
 
 @settings(deadline=None)
 @given(st.sampled_from(VALUES), st.text(max_size=8), wild)
-def test_valid_files_with_any_key_added_anywhere(values: dict[str, Any], key: str, value: Any) -> None:
+def test_valid_files_with_any_key_added_anywhere(
+    values: dict[str, Any], key: str, value: Any
+) -> None:
     for path in [(), ("networks",), ("networks", "compute"), ("job",)]:
         document = copy.deepcopy(values)
         put(document, (*path, key), value)
@@ -145,7 +169,12 @@ FACTS = [
 
 
 @settings(deadline=None)
-@given(texts, st.dictionaries(st.sampled_from(FACTS), st.floats(0, 1e31) | st.integers(0, 10**6) | wild, max_size=3))
+@given(
+    texts,
+    st.dictionaries(
+        st.sampled_from(FACTS), st.floats(0, 1e31) | st.integers(0, 10**6) | wild, max_size=3
+    ),
+)
 def test_any_value_of_any_fact(text: str, overrides: dict[str, Any]) -> None:
     assert survives(yaml.safe_dump({**load(text, "x").value, "overrides": overrides}))
 

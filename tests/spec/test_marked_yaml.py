@@ -18,14 +18,16 @@ REFUSED = {
     "- 1\n": "c.yaml:1:1: expected a mapping of 'key: value' lines (see eastwest init -)",
     "a: 1\n---\nb: 2\n": "c.yaml:2:1: a second document starts here; expected one cluster a file",
     "a: 1\na: 2\n": "c.yaml:2:1: a: the key 'a' stands twice, first in line 1 (keep one of them)",
-    "a: {b: 1, b: 2}": "c.yaml:1:11: a.b: the key 'b' stands twice, first in line 1 (keep one of them)",
+    "a: {b: 1, b: 2}": "c.yaml:1:11: a.b: the key 'b' stands twice, first in line 1 (keep one "
+    "of them)",
     "1: x": "c.yaml:1:1: the key 1 is not text (quote it)",
     "true: x": "c.yaml:1:1: the key true is not text (quote it)",
     "? [a]\n: b": "c.yaml:1:3: expected a plain word as key",
     "a: !!int 3": "c.yaml:1:4: a: tags such as tag:yaml.org,2002:int are not allowed",
-    "a: !!python/object/apply:os.system [x]":
-        "c.yaml:1:4: a: tags such as tag:yaml.org,2002:python/object/apply:os.system are not allowed",
-    "a: &x {b: 1}\nc: {<<: *x}": "c.yaml:2:5: c: merge keys (<<) are not supported (write the keys out)",
+    "a: !!python/object/apply:os.system [x]": "c.yaml:1:4: a: tags such as "
+    "tag:yaml.org,2002:python/object/apply:os.system are not allowed",
+    "a: &x {b: 1}\nc: {<<: *x}": "c.yaml:2:5: c: merge keys (<<) are not supported (write the "
+    "keys out)",
     "a: *nowhere": "c.yaml:1:4: a: no anchor &nowhere stands before this alias",
     "a: &x [*x]": "c.yaml:1:8: a[0]: no anchor &x stands before this alias",
     "a: .nan": "c.yaml:1:4: a: .nan is not a finite number (quote it if it is text)",
@@ -36,7 +38,7 @@ REFUSED = {
     "a: \x01": "c.yaml:1:4: the character U+0001 is not allowed; expected YAML text",
     "a: \x00": "c.yaml: the file is binary; expected YAML text",
     "a: \ud800": "c.yaml: the file is not Unicode text",
-}  # fmt: skip
+}
 
 
 def first_line(text: str) -> str:
@@ -61,12 +63,28 @@ def test_the_line_is_shown_with_a_caret_beneath_the_place() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("2:1", "2:1"), ("12:30:45", "12:30:45"), ("yes", "yes"), ("off", "off"), ("2026-01-01", "2026-01-01"),
-        ("010", "010"), ("1_000", "1_000"), ("0x10", "0x10"), ("", None), ("~", None), ("null", None),
-        ("true", True), ("False", False), ("-7", -7), ("1.5", 1.5), ("1e3", 1000.0), ("'7'", "7"), ("=", "="),
-        ("[1, a]", [1, "a"]), ("{b: 1}", {"b": 1}),
+        ("2:1", "2:1"),
+        ("12:30:45", "12:30:45"),
+        ("yes", "yes"),
+        ("off", "off"),
+        ("2026-01-01", "2026-01-01"),
+        ("010", "010"),
+        ("1_000", "1_000"),
+        ("0x10", "0x10"),
+        ("", None),
+        ("~", None),
+        ("null", None),
+        ("true", True),
+        ("False", False),
+        ("-7", -7),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("'7'", "7"),
+        ("=", "="),
+        ("[1, a]", [1, "a"]),
+        ("{b: 1}", {"b": 1}),
     ],
-)  # fmt: skip
+)
 def test_scalars_follow_the_core_schema_only(text: str, value: object) -> None:
     found = load(f"a: {text}", "c.yaml").value["a"]
     assert (found, type(found)) == (value, type(value))
@@ -90,8 +108,15 @@ def test_aliases_within_bounds_are_expanded() -> None:
     assert load("a: &x {b: 1}\nc: *x\n", "c.yaml").value == {"a": {"b": 1}, "c": {"b": 1}}
 
 
-@pytest.mark.parametrize("nest", ["a: " + "[" * 100_000, "a: " + "{a: " * 50_000, "- " * 50_000,
-                                  "\n".join(" " * n + "a:" for n in range(1000))])  # fmt: skip
+@pytest.mark.parametrize(
+    "nest",
+    [
+        "a: " + "[" * 100_000,
+        "a: " + "{a: " * 50_000,
+        "- " * 50_000,
+        "\n".join(" " * n + "a:" for n in range(1000)),
+    ],
+)
 def test_deep_nesting_is_refused_without_recursion(nest: str) -> None:
     with pytest.raises(UserError):
         load(nest, "c.yaml")
@@ -103,7 +128,10 @@ def test_aliases_cannot_hide_deep_nesting() -> None:
 
 
 def test_absurd_sizes_are_refused_and_shortened() -> None:
-    assert first_line("a: " + "x" * 2**20) == "c.yaml: the file has 1,048,579 characters; a cluster file has a page"
+    assert (
+        first_line("a: " + "x" * 2**20)
+        == "c.yaml: the file has 1,048,579 characters; a cluster file has a page"
+    )
     long = first_line("a: " + "9" * 5000)
     assert long == "c.yaml:1:4: a: a number of 5,000 characters (quote it if it is text)"
     with pytest.raises(UserError) as caught:
@@ -132,8 +160,14 @@ def test_random_yaml_marks_give_a_mapping_or_a_user_error(text: str) -> None:
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(alphabet="abc xyz", max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet="abc", min_size=1), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.text(alphabet="abc xyz", max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(alphabet="abc", min_size=1), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

@@ -17,7 +17,10 @@ from eastwest.study.start import cluster_schema, template_names, template_text
 ROOT = Path(__file__).parents[2]
 SCHEMA: dict[str, Any] = json.loads(cluster_schema())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-EXAMPLES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.yaml"))}
+EXAMPLES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "examples").glob("*.yaml"))
+}
 TEMPLATES = {name: template_text(name) for name in template_names()}
 
 
@@ -32,10 +35,14 @@ def test_the_schema_is_a_schema_of_its_draft() -> None:
 
 def test_the_published_schema_is_what_the_models_say() -> None:
     published = (ROOT / "docs" / "cluster.schema.json").read_text(encoding="utf-8")
-    assert published == cluster_schema(), "write it anew: eastwest init - --schema > docs/cluster.schema.json"
+    assert published == cluster_schema(), (
+        "write it anew: eastwest init - --schema > docs/cluster.schema.json"
+    )
 
 
-@pytest.mark.parametrize("text", [*EXAMPLES.values(), *TEMPLATES.values()], ids=[*EXAMPLES, *TEMPLATES])
+@pytest.mark.parametrize(
+    "text", [*EXAMPLES.values(), *TEMPLATES.values()], ids=[*EXAMPLES, *TEMPLATES]
+)
 def test_every_example_and_template_fits_the_schema(text: str) -> None:
     assert errors(text) == []
 
@@ -50,12 +57,16 @@ def test_every_example_and_template_fits_the_schema(text: str) -> None:
         ("gpudirect: true", "gpudirekt: true", "$.networks.compute"),
         ("gpudirect: true", "servers_per_unit: 0", "$.networks.compute.servers_per_unit"),
         ("topology: rail-optimised", "topology: ring", "$.networks.compute.topology"),
-        ("topology: rail-optimised", "topology: fat-tree\n    servers_per_unit: 32", "$.networks.compute"),
+        (
+            "topology: rail-optimised",
+            "topology: fat-tree\n    servers_per_unit: 32",
+            "$.networks.compute",
+        ),
         ("precision: bf16", "precision: fp4", "$.job.precision"),
         ("{tensor: 8, pipeline: 4}", "{tensor: 0}", "$.job.parallel"),
         ("{tensor: 8, pipeline: 4}", "best", "$.job.parallel"),
     ],
-)  # fmt: skip
+)
 def test_editors_see_the_mistakes_that_check_would_tell(old: str, new: str, path: str) -> None:
     text = EXAMPLES["llama3-70b-1024xh100.yaml"].replace(old, new, 1)
     assert new in text

@@ -38,7 +38,8 @@ name: tested
 servers: {servers}
 server: {server}
 networks:
-  compute: {{technology: {technology}, switch: {NETWORKS[technology]}, topology: rail-optimised{network}}}
+  compute:
+    {{technology: {technology}, switch: {NETWORKS[technology]}, topology: rail-optimised{network}}}
   storage: {{technology: nvmeof-tcp, switch: sn5600, targets: 4}}
   management: {{switch: sn2201}}
 job: {{model: {model}, parallel: {parallel}, global_batch: {batch}, sequence: 2048}}
@@ -64,11 +65,19 @@ def option(found: Comparison, technology: str) -> Option:
 
 
 def assert_sound(found: Comparison) -> None:
-    """Assert what must hold of each comparison: finite figures, parts that add up, reasons that add up."""
+    """Assert what must hold of each comparison: finite figures, parts that add up, reasons that add
+    up."""
     chosen = [o for o in found.options if o.chosen]
     assert len(chosen) == 1
     for o in (o for o in found.options if o.path is not None):
-        figures = (o.latency_s, o.step_s, o.cpu_cores, o.memory_Bps, o.network_USD_per_gpu, o.network_W_per_gpu)
+        figures = (
+            o.latency_s,
+            o.step_s,
+            o.cpu_cores,
+            o.memory_Bps,
+            o.network_USD_per_gpu,
+            o.network_W_per_gpu,
+        )
         assert all(math.isfinite(figure) and figure >= 0 for figure in (*figures, o.busbw_Bps))
         assert 0 <= o.idle_share <= 1
         assert all(seconds >= 0 for _, seconds in o.parts)
@@ -84,8 +93,12 @@ def _assert_reasons_add_up(found: Comparison, best: Option) -> None:
     if not found.against:
         return
     other = next(o for o in found.options if o.label == found.against)
-    left_out = (3 - len(found.reasons)) * WORTH_SAYING * best.step_s  # three mechanisms, the light ones unsaid
-    assert sum(r.seconds for r in found.reasons) == pytest.approx(other.step_s - best.step_s, abs=left_out + 1e-9)
+    left_out = (
+        (3 - len(found.reasons)) * WORTH_SAYING * best.step_s
+    )  # three mechanisms, the light ones unsaid
+    assert sum(r.seconds for r in found.reasons) == pytest.approx(
+        other.step_s - best.step_s, abs=left_out + 1e-9
+    )
 
 
 def _assert_staging_never_helps(found: Comparison) -> None:
@@ -103,7 +116,9 @@ def test_a_comparison_of_any_server_is_sound(server: str) -> None:
 
 
 def test_a_switch_slower_than_the_servers_ports_is_refused_with_its_place() -> None:
-    with pytest.raises(UserError, match=r"^cluster\.yaml:.* runs at 400 Gb/s, the server's at 800 Gb/s"):
+    with pytest.raises(
+        UserError, match=r"^cluster\.yaml:.* runs at 400 Gb/s, the server's at 800 Gb/s"
+    ):
         compare(cluster(server="dgx-b300", technology="infiniband"))
 
 
@@ -123,7 +138,12 @@ def test_every_example_compares_soundly(path: Path) -> None:  # 131,072 GPUs amo
         {"servers": 1, "parallel": "{tensor: 1}"},
         {"servers": 1, "parallel": "{tensor: 8}"},
         {"servers": 23, "parallel": "{tensor: 8}", "batch": 23 * 16},  # SimAI#202: DP 23
-        {"servers": 184, "parallel": "{tensor: 8, pipeline: 8}", "batch": 23 * 16, "model": "llama-3-70b"},  # 1,472
+        {
+            "servers": 184,
+            "parallel": "{tensor: 8, pipeline: 8}",
+            "batch": 23 * 16,
+            "model": "llama-3-70b",
+        },  # 1,472
         {"servers": 3, "parallel": "{tensor: 2, pipeline: 4}", "batch": 99},
         {"servers": 8, "parallel": "{expert: 8}", "model": "mixtral-8x7b"},
         {"servers": 8, "parallel": "{tensor: 2, context: 4}"},
@@ -138,7 +158,11 @@ def test_odd_layouts_compare_soundly(what: dict[str, str | int]) -> None:
 
 
 def test_replicas_are_what_is_left_of_the_gpus() -> None:  # SimAI#270, #202
-    found = compare(cluster(servers=184, parallel="{tensor: 8, pipeline: 8}", batch=23 * 16, model="llama-3-70b"))
+    found = compare(
+        cluster(
+            servers=184, parallel="{tensor: 8, pipeline: 8}", batch=23 * 16, model="llama-3-70b"
+        )
+    )
     assert "tensor 8 x pipeline 8 x data 23" in found.cluster_line
 
 
@@ -174,9 +198,13 @@ def test_more_servers_are_never_nearer_to_each_other() -> None:
     assert seen[-1]["roce-gpudirect"].option.latency_s > seen[0]["roce-gpudirect"].option.latency_s
 
 
-def test_half_the_rate_never_shortens_the_step_and_is_not_ignored() -> None:  # simgrid#338, astra-sim#207
+def test_half_the_rate_never_shortens_the_step_and_is_not_ignored() -> (
+    None
+):  # simgrid#338, astra-sim#207
     rates = ("400Gb/s", "200Gb/s", "100Gb/s", "50Gb/s", "25Gb/s")
-    steps = [judged(cluster(network=f", rate: {rate}"))["roce-gpudirect"].option.step_s for rate in rates]
+    steps = [
+        judged(cluster(network=f", rate: {rate}"))["roce-gpudirect"].option.step_s for rate in rates
+    ]
     assert steps == sorted(steps)
     assert steps[-1] > steps[0] * 1.05
 
@@ -191,7 +219,9 @@ def test_bus_bandwidth_stays_below_the_lines_of_the_nics() -> None:  # SimAI#105
 
 @pytest.mark.parametrize("name", ["llama3-70b-1024xh100", "131072xh100-roce", "small-4xa100"])
 def test_below_the_break_even_the_other_network_is_enough(name: str) -> None:
-    said = next(m for r in example(name).remarks if (m := re.search(r"would do up to ([\d,]+) GPUs", r)))
+    said = next(
+        m for r in example(name).remarks if (m := re.search(r"would do up to ([\d,]+) GPUs", r))
+    )
     gpus = int(said[1].replace(",", ""))
     which = load_cluster(EXAMPLES / f"{name}.yaml")
     rows, world = judged(which), nominal(which.facts())
@@ -204,7 +234,10 @@ def test_below_the_break_even_the_other_network_is_enough(name: str) -> None:
     def ratio(data: int) -> float:
         inputs = fewer_replicas(job.inputs, data)
         assert inputs.layout.gpus == data * per_replica
-        return job.step(other.situation, inputs=inputs).step_s / job.step(best.situation, inputs=inputs).step_s
+        return (
+            job.step(other.situation, inputs=inputs).step_s
+            / job.step(best.situation, inputs=inputs).step_s
+        )
 
     assert ratio(gpus // per_replica) <= ENOUGH * (1 + 1e-9)
     assert ratio(2 * gpus // per_replica) > ENOUGH
@@ -212,11 +245,23 @@ def test_below_the_break_even_the_other_network_is_enough(name: str) -> None:
 
 def test_most_drawn_bands_hold_the_nominal_figure() -> None:
     found = compare(load_cluster(EXAMPLES / "small-4xa100.yaml"), worlds=40, seed=1)
-    pairs = [(band, value) for o in found.options if o.path for band, value in (
-        (o.step_band, o.step_s), (o.latency_band, o.latency_s), (o.busbw_band, o.busbw_Bps),
-        (o.cost_band, o.network_USD_per_gpu))]  # fmt: skip
+    pairs = [
+        (band, value)
+        for o in found.options
+        if o.path
+        for band, value in (
+            (o.step_band, o.step_s),
+            (o.latency_band, o.latency_s),
+            (o.busbw_band, o.busbw_Bps),
+            (o.cost_band, o.network_USD_per_gpu),
+        )
+    ]
     assert all(band is not None and band.low <= band.high for band, _ in pairs)
-    within = [band.low <= value * (1 + 1e-9) and value <= band.high * (1 + 1e-9) for band, value in pairs if band]
+    within = [
+        band.low <= value * (1 + 1e-9) and value <= band.high * (1 + 1e-9)
+        for band, value in pairs
+        if band
+    ]
     assert sum(within) >= 0.8 * len(within)
 
 
@@ -240,7 +285,9 @@ def test_what_the_file_plans_is_kept_where_it_is_as_good() -> None:
     for technology in NETWORKS:
         found = compare(cluster(technology=technology))
         best = next(o for o in found.options if o.chosen)
-        fastest = min(o.step_s for o in found.options if o.path and not o.technology.startswith("nvmeof"))
+        fastest = min(
+            o.step_s for o in found.options if o.path and not o.technology.startswith("nvmeof")
+        )
         assert best.in_file
         assert best.step_s <= (1 + TIED) * fastest
 

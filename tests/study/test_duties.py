@@ -15,7 +15,8 @@ WORLD = nominal(CLUSTER.facts())
 
 
 def test_a_checkpoint_takes_its_bytes_over_what_all_targets_take():
-    """16 targets with 2 ports of 400 Gb/s, headers 99.4 %: 1.59 TB/s; 70.55 B parameters of 14 B."""
+    """16 targets with 2 ports of 400 Gb/s, headers 99.4 %: 1.59 TB/s; 70.55 B parameters of 14
+    B."""
     job = prepare(CLUSTER, WORLD, situate(CLUSTER, WORLD, "infiniband-gpudirect"))
     storage, management = duties(job)
     rate = 16 * 2 * 50e9 * 4096 / 4122

@@ -22,7 +22,9 @@ RACK = load_cluster(TEMPLATES / "gb200-nvl72.yaml")
 def with_topology(cluster: Cluster, topology: str) -> Cluster:
     """Return a cluster whose compute network has another topology."""
     compute = cluster.networks.compute.model_copy(update={"topology": topology})
-    return cluster.model_copy(update={"networks": cluster.networks.model_copy(update={"compute": compute})})
+    return cluster.model_copy(
+        update={"networks": cluster.networks.model_copy(update={"compute": compute})}
+    )
 
 
 def test_a_message_between_servers_takes_the_stages_of_each_technology() -> None:
@@ -30,7 +32,11 @@ def test_a_message_between_servers_takes_the_stages_of_each_technology() -> None
     by_id = {e.technology: e for e in found.explained}
     assert by_id["infiniband-gpudirect"].in_file
     assert not by_id["tcp-400g"].in_file
-    assert by_id["infiniband-gpudirect"].seconds < by_id["infiniband-staged"].seconds < by_id["nvmeof-rdma"].seconds
+    assert (
+        by_id["infiniband-gpudirect"].seconds
+        < by_id["infiniband-staged"].seconds
+        < by_id["nvmeof-rdma"].seconds
+    )
     assert by_id["infiniband-gpudirect"].count("copies") == 0
     assert by_id["tcp-400g"].count("context_switches") == 1
     assert by_id["infiniband-gpudirect"].switches == 1
@@ -38,7 +44,9 @@ def test_a_message_between_servers_takes_the_stages_of_each_technology() -> None
 
 def test_a_latency_is_that_of_the_published_measurement_of_the_same_kind() -> None:
     (one,) = explain(H100, "gpu0.node0", "gpu0.node1", 64, ["infiniband-gpudirect"]).explained
-    assert one.seconds == pytest.approx(2.8e-6, rel=0.12)  # DeepSeek-V3, ISCA 2025; our cables are longer
+    assert one.seconds == pytest.approx(
+        2.8e-6, rel=0.12
+    )  # DeepSeek-V3, ISCA 2025; our cables are longer
 
 
 def test_servers_of_another_unit_are_three_switches_away() -> None:
@@ -59,7 +67,9 @@ def test_a_rack_of_nvl72_is_one_nvlink_domain_over_its_trays() -> None:
 
 
 def test_another_rail_is_reached_over_nvlink_first() -> None:
-    same, other = (explain(H100, "gpu0.node0", f"gpu{g}.node1", 8, ["infiniband-gpudirect"]) for g in (0, 3))
+    same, other = (
+        explain(H100, "gpu0.node0", f"gpu{g}.node1", 8, ["infiniband-gpudirect"]) for g in (0, 3)
+    )
     assert other.explained[0].steps[0].name == "hand over by NVLink (PXN)"
     assert other.explained[0].seconds > same.explained[0].seconds
     assert any("PXN" in remark for remark in other.remarks)
@@ -68,7 +78,12 @@ def test_another_rail_is_reached_over_nvlink_first() -> None:
 
 def test_rails_without_a_switch_between_them_still_reach_each_other() -> None:
     rail_only = with_topology(H100, "rail-only")
-    assert explain(rail_only, "gpu0.node0", "gpu7.node9", 8, ["infiniband-gpudirect"]).explained[0].switches == 1
+    assert (
+        explain(rail_only, "gpu0.node0", "gpu7.node9", 8, ["infiniband-gpudirect"])
+        .explained[0]
+        .switches
+        == 1
+    )
 
 
 def test_without_a_storage_network_the_detour_is_refused_in_a_remark() -> None:
@@ -99,10 +114,13 @@ def test_names_of_gpus_are_read_in_any_case() -> None:
     [
         ("gpu8.node0", "the cluster has no gpu8 (there are gpu0 to gpu7 of node0 to node127)"),
         ("gpu0.node128", "the cluster has no node128 (there are gpu0 to gpu7 of node0 to node127)"),
-        ("node0.gpu0", "'node0.gpu0' names no GPU; expected gpuG.nodeN, such as gpu0.node0 "
-                       "(there are gpu0 to gpu7 of node0 to node127)"),
+        (
+            "node0.gpu0",
+            "'node0.gpu0' names no GPU; expected gpuG.nodeN, such as gpu0.node0 "
+            "(there are gpu0 to gpu7 of node0 to node127)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_gpu_that_does_not_exist_is_refused_with_what_exists(name: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_gpu(name, H100)
@@ -122,15 +140,22 @@ def test_an_unknown_technology_is_refused_with_the_nearest() -> None:
 
 
 def test_what_was_read_of_the_catalog_is_told() -> None:
-    keys = {fact.key for fact in explain(H100, "gpu0.node0", "gpu0.node1", 8, ["infiniband-gpudirect"]).facts}
+    keys = {
+        fact.key
+        for fact in explain(H100, "gpu0.node0", "gpu0.node1", 8, ["infiniband-gpudirect"]).facts
+    }
     assert ("switch", "qm9700", "port_to_port_s") in keys
     assert ("stack", "verbs", "gpu_read_s") in keys
 
 
 def test_overrides_of_the_file_count() -> None:
-    source = (EXAMPLES / "llama3-70b-1024xh100.yaml").read_text() + "\noverrides:\n  qm9700.port_to_port_s: 1.0e-6\n"
+    source = (
+        EXAMPLES / "llama3-70b-1024xh100.yaml"
+    ).read_text() + "\noverrides:\n  qm9700.port_to_port_s: 1.0e-6\n"
     plain, slow = (
-        explain(cluster, "gpu0.node0", "gpu0.node1", 8, ["infiniband-gpudirect"]).explained[0].seconds
+        explain(cluster, "gpu0.node0", "gpu0.node1", 8, ["infiniband-gpudirect"])
+        .explained[0]
+        .seconds
         for cluster in (H100, parse_cluster(source))
     )
     assert slow - plain == pytest.approx(1.0e-6 - 2.25e-7)

@@ -41,7 +41,9 @@ def test_every_published_row_is_predicted(table):
 def test_no_system_is_further_off_than_a_third_from_64_mib_up_but_for_the_two_that_we_explain():
     for table in TABLES:
         for j in JUDGED[table]:
-            explained = j.row.hardware == "2 VMs A100-PCIE TCP" or (j.row.hardware == "v100" and j.row.comm.ranks == 5)
+            explained = j.row.hardware == "2 VMs A100-PCIE TCP" or (
+                j.row.hardware == "v100" and j.row.comm.ranks == 5
+            )
             if j.row.size_bytes >= 64 * 2**20 and not explained:
                 assert abs(j.error) < 1 / 3, j
 
@@ -53,13 +55,23 @@ def test_the_accuracy_page_is_up_to_date():
 def test_predictions_do_not_look_at_the_measured_value():
     world = nominal()
     rows = measured("collectives", world)
-    blind = [type(r)(r.table, r.hardware, r.operation, r.algorithm, r.comm, r.size_bytes, 1.0) for r in rows]
-    assert [j.predicted_Bps for j in judge(rows, world)] == [j.predicted_Bps for j in judge(blind, world)]
+    blind = [
+        type(r)(r.table, r.hardware, r.operation, r.algorithm, r.comm, r.size_bytes, 1.0)
+        for r in rows
+    ]
+    assert [j.predicted_Bps for j in judge(rows, world)] == [
+        j.predicted_Bps for j in judge(blind, world)
+    ]
 
 
-@pytest.mark.parametrize(("gpus", "rings"), [(2, 1), (3, 2), (4, 4), (5, 0), (6, 2), (7, 4), (8, 6)])
-def test_the_cube_mesh_of_a_dgx_1_carries_as_many_rings_as_its_measured_bandwidth_shows(gpus, rings):
-    """allreduce_nvlink.csv: 22.5, 45, 85, 46, 86 and 134 GB/s for 2, 3, 4, 6, 7 and 8 GPUs at 22.5 a ring."""
+@pytest.mark.parametrize(
+    ("gpus", "rings"), [(2, 1), (3, 2), (4, 4), (5, 0), (6, 2), (7, 4), (8, 6)]
+)
+def test_the_cube_mesh_of_a_dgx_1_carries_as_many_rings_as_its_measured_bandwidth_shows(
+    gpus, rings
+):
+    """allreduce_nvlink.csv: 22.5, 45, 85, 46, 86 and 134 GB/s for 2, 3, 4, 6, 7 and 8 GPUs at 22.5
+    a ring."""
     pairs = nominal().text("nvlink-mesh", "v100-sxm", "pairs")
     assert ring_count(pairs, gpus) == rings
     degree = [sum(n for pair, n in parse_pairs(pairs).items() if gpu in pair) for gpu in range(8)]
@@ -67,6 +79,8 @@ def test_the_cube_mesh_of_a_dgx_1_carries_as_many_rings_as_its_measured_bandwidt
 
 
 def test_the_error_that_compare_states_is_no_less_than_the_measured_one():
-    errors = [abs(j.error) for table in TABLES for j in JUDGED[table] if j.row.size_bytes >= LARGE_bytes]
+    errors = [
+        abs(j.error) for table in TABLES for j in JUDGED[table] if j.row.size_bytes >= LARGE_bytes
+    ]
     fact = nominal().catalog.fact("accuracy", "collectives", "median_error")
     assert fact.low - 0.002 <= statistics.median(errors) <= fact.value

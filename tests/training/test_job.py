@@ -36,7 +36,14 @@ def test_what_the_file_leaves_out_is_completed():
 
 
 def test_every_word_of_the_job_arrives():
-    given = job(micro_batch=2, precision="fp8", recompute="full", zero=3, overlap=False, gradient_precision="bf16")
+    given = job(
+        micro_batch=2,
+        precision="fp8",
+        recompute="full",
+        zero=3,
+        overlap=False,
+        gradient_precision="bf16",
+    )
     recipe = recipe_of(given)
     for name in (
         "global_batch",
@@ -52,13 +59,19 @@ def test_every_word_of_the_job_arrives():
 
 
 @pytest.mark.parametrize(
-    ("model", "gpus"), [("llama-3-70b", 1024), ("mixtral-8x22b", 512), ("gpt2", 64), ("llama-3-8b", 8)]
+    ("model", "gpus"),
+    [("llama-3-70b", 1024), ("mixtral-8x22b", 512), ("gpt2", 64), ("llama-3-8b", 8)],
 )
 def test_auto_is_no_slower_than_what_one_would_write(model: str, gpus: int):
     chosen = plan(job(model=model, parallel="auto"), gpus)
     need = memory(chosen.model, chosen.layout, chosen.recipe, chosen.machine.reserved_bytes)
     assert need.total_bytes <= chosen.machine.memory_bytes
-    for parallel in ({"tensor": 8, "pipeline": 4}, {"tensor": 8}, {"tensor": 4, "pipeline": 2}, {"tensor": 2}):
+    for parallel in (
+        {"tensor": 8, "pipeline": 4},
+        {"tensor": 8},
+        {"tensor": 4, "pipeline": 2},
+        {"tensor": 2},
+    ):
         try:
             written = plan(job(model=model, parallel=parallel), gpus)
         except UserError:
@@ -67,12 +80,15 @@ def test_auto_is_no_slower_than_what_one_would_write(model: str, gpus: int):
 
 
 def test_a_job_that_fits_no_layout_says_so_at_its_place():
-    with pytest.raises(UserError, match=r"^job\.parallel: llama-3\.1-405b fits no layout of 8 GPUs: the leanest"):
+    with pytest.raises(
+        UserError, match=r"^job\.parallel: llama-3\.1-405b fits no layout of 8 GPUs: the leanest"
+    ):
         plan(job(model="llama-3.1-405b", parallel="auto", zero=0), 8)
 
 
 def test_a_given_layout_that_does_not_fit_shows_its_sum():
     with pytest.raises(
-        UserError, match=r"^job\.parallel: llama-3-70b with tensor 1 x pipeline 1 x data 1024 needs .* a GPU"
+        UserError,
+        match=r"^job\.parallel: llama-3-70b with tensor 1 x pipeline 1 x data 1024 needs .* a GPU",
     ):
         plan(job(parallel={"tensor": 1}))

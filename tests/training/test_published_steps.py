@@ -1,4 +1,5 @@
-"""Predictions against steps that others measured; the network is a plain one, the real one is judged elsewhere."""
+"""Predictions against steps that others measured; the network is a plain one, the real one is
+judged elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def judged(table: str) -> list[Judged]:
         ("training.csv", 250, 0.10, 0.05),
     ],
 )
-def test_half_of_the_measured_steps_are_predicted_within_a_tenth(table: str, rows: int, median: float, bias: float):
+def test_half_of_the_measured_steps_are_predicted_within_a_tenth(
+    table: str, rows: int, median: float, bias: float
+):
     found = judged(table)
     assert len(found) >= rows
     assert statistics.median(abs(j.error) for j in found) < median

@@ -1,4 +1,5 @@
-"""The step: closed forms of pipeline, volumes and overlap, and laws that hold for any layout and network."""
+"""The step: closed forms of pipeline, volumes and overlap, and laws that hold for any layout and
+network."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def inputs(model=LLAMA, layout=None, recipe=None, gpu: Machine = H100) -> StepIn
     return StepInput(model, layout or Layout(8, 4, 32), recipe or Recipe(1024, 1, 8192), gpu, 8)
 
 
-# With it, the output projection of a vocabulary of one costs nothing, so that pipeline stages are equal.
+# With it, the output projection of a vocabulary of one costs nothing, so that pipeline stages are
+# equal.
 IDEAL = replace(H100, gemm_pad=0.0, kernel_s=0.0, memory_Bps=1e18)
 
 
@@ -61,8 +63,11 @@ def silent(op: str, size_bytes: float, group: Group, kind: str) -> float:
 
 @pytest.mark.parametrize(("stages", "batch"), [(2, 64), (4, 128), (8, 1024), (16, 512)])
 @pytest.mark.parametrize("chunks", [1, 5])
-def test_the_bubble_is_stages_less_one_over_microbatches_and_chunks(stages: int, batch: int, chunks: int):
-    """Narayanan et al. 2021, sections 2.2.1 and 2.2.2: (p - 1) / m, and 1 / v of it with interleaving."""
+def test_the_bubble_is_stages_less_one_over_microbatches_and_chunks(
+    stages: int, batch: int, chunks: int
+):
+    """Narayanan et al. 2021, sections 2.2.1 and 2.2.2: (p - 1) / m, and 1 / v of it with
+    interleaving."""
     recipe = Recipe(batch, 1, 8192, interleave=chunks)
     step = step_time(inputs(without_ends(LLAMA), Layout(8, stages, 4), recipe, IDEAL), silent)
     bubble = step.part("pipeline bubble") / step.part("compute")
@@ -76,7 +81,9 @@ def test_the_bubble_stretches_what_the_stages_wait_for_too():
 
 
 def test_an_output_projection_makes_the_last_stage_the_slowest():
-    even, real = (step_time(inputs(m, Layout(8, 4, 32)), silent) for m in (without_ends(LLAMA), LLAMA))
+    even, real = (
+        step_time(inputs(m, Layout(8, 4, 32)), silent) for m in (without_ends(LLAMA), LLAMA)
+    )
     assert real.part("pipeline bubble") > 1.2 * even.part("pipeline bubble")
 
 
@@ -84,17 +91,23 @@ def test_layers_that_do_not_divide_wait_for_the_fullest_stage():
     model = without_ends(load_model("llama-3.1-405b", shared_nominal()))
     step = step_time(inputs(model, Layout(8, 16, 8), Recipe(1024, 1, 8192), IDEAL), silent)
     layer = step.part("compute") / 128 / (126 / 16)
-    assert step.part("pipeline bubble") == pytest.approx(127 * layer * (8 - 126 / 16) + 15 * layer * 126 / 16, rel=2e-3)
+    assert step.part("pipeline bubble") == pytest.approx(
+        127 * layer * (8 - 126 / 16) + 15 * layer * 126 / 16, rel=2e-3
+    )
 
 
-@pytest.mark.parametrize("model", [LLAMA, MIXTRAL, GPT, load_model("llama-3-8b", shared_nominal())], ids=str)
+@pytest.mark.parametrize(
+    "model", [LLAMA, MIXTRAL, GPT, load_model("llama-3-8b", shared_nominal())], ids=str
+)
 def test_model_FLOPs_are_six_a_parameter_and_token_within_attention(model):
     step = step_time(inputs(model, Layout(8, 1, 128)), silent)
     tokens = 1024 * 8192
     assert step.model_FLOPs == training_FLOPs_per_token(model, 8192) * tokens
     if not model.experts:
         attention = 3 * model.layers * 2 * 8192 * model.hidden * tokens
-        assert step.model_FLOPs - attention == pytest.approx(6 * parameters(model) * tokens, rel=0.07)
+        assert step.model_FLOPs - attention == pytest.approx(
+            6 * parameters(model) * tokens, rel=0.07
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,9 +118,10 @@ def test_model_FLOPs_are_six_a_parameter_and_token_within_attention(model):
         (2, {("reduce_scatter", "data"): 4 * 8, ("all_gather", "data"): 2}),
         (3, {("reduce_scatter", "data"): 4 * 8, ("all_gather", "data"): 2 * 2 * 8}),
     ],
-)  # fmt: skip
+)
 def test_data_parallel_volumes_are_those_of_zero(zero: int, factors: dict[tuple[str, str], int]):
-    """Bytes a parameter: FP32 gradients, 16-bit weights; ZeRO 2 and 3 exchange with each of the eight microbatches."""
+    """Bytes a parameter: FP32 gradients, 16-bit weights; ZeRO 2 and 3 exchange with each of the
+    eight microbatches."""
     given = inputs(LLAMA, Layout(8, 1, 128), Recipe(1024, 1, 8192, zero=zero))
     held, sums = shard(LLAMA, given.layout).total, dict.fromkeys(factors, 0.0)
     for o in step_time(given, silent).operations:
@@ -116,9 +130,14 @@ def test_data_parallel_volumes_are_those_of_zero(zero: int, factors: dict[tuple[
     assert sums == pytest.approx({key: held * factor for key, factor in factors.items()})
 
 
-@pytest.mark.parametrize(("cut", "recompute", "passes"), [(False, "none", 2), (False, "full", 3), (True, "none", 2)])
-def test_tensor_parallelism_moves_two_all_reduces_a_layer_and_pass(cut: bool, recompute: str, passes: int):
-    """Shoeybi et al. 2019; Korthikanti et al. 2022: all-gather and reduce-scatter of the same size instead."""
+@pytest.mark.parametrize(
+    ("cut", "recompute", "passes"), [(False, "none", 2), (False, "full", 3), (True, "none", 2)]
+)
+def test_tensor_parallelism_moves_two_all_reduces_a_layer_and_pass(
+    cut: bool, recompute: str, passes: int
+):
+    """Shoeybi et al. 2019; Korthikanti et al. 2022: all-gather and reduce-scatter of the same size
+    instead."""
     recipe = Recipe(1024, 1, 8192, recompute=recompute, sequence_parallel=cut)
     found = [o for o in step_time(inputs(recipe=recipe), silent).operations if o.stream == "tensor"]
     each = 8192 * LLAMA.hidden * 2
@@ -129,9 +148,15 @@ def test_tensor_parallelism_moves_two_all_reduces_a_layer_and_pass(cut: bool, re
 
 def test_experts_exchange_each_token_once_for_each_of_its_experts():
     layout = Layout(2, 4, 64, expert=8)
-    found = [o for o in step_time(inputs(MIXTRAL, layout), silent).operations if o.stream == "expert"]
-    assert {o.bytes for o in found} == {8192 * 2 * MIXTRAL.hidden * 2 / 2}  # two experts a token; cut by tensor
-    assert sum(o.repeats for o in found) == 4 * 16 * 56 / 4  # dispatch and combine, forward and backward
+    found = [
+        o for o in step_time(inputs(MIXTRAL, layout), silent).operations if o.stream == "expert"
+    ]
+    assert {o.bytes for o in found} == {
+        8192 * 2 * MIXTRAL.hidden * 2 / 2
+    }  # two experts a token; cut by tensor
+    assert (
+        sum(o.repeats for o in found) == 4 * 16 * 56 / 4
+    )  # dispatch and combine, forward and backward
 
 
 def test_a_send_carries_one_activation_cut_by_tensor():
@@ -142,9 +167,15 @@ def test_a_send_carries_one_activation_cut_by_tensor():
 
 def test_a_step_of_one_gpu_asks_the_network_nothing():
     network = Network()
-    step = step_time(inputs(load_model("gpt2", shared_nominal()), Layout(), Recipe(8, 8, 1024)), network)
+    step = step_time(
+        inputs(load_model("gpt2", shared_nominal()), Layout(), Recipe(8, 8, 1024)), network
+    )
     assert network.asked == []
-    assert [name for name, seconds in step.parts if seconds] == ["compute", "optimizer", "rest of the step"]
+    assert [name for name, seconds in step.parts if seconds] == [
+        "compute",
+        "optimizer",
+        "rest of the step",
+    ]
 
 
 def test_gradients_hide_behind_the_backward_pass_but_for_the_last_bucket():
@@ -153,19 +184,26 @@ def test_gradients_hide_behind_the_backward_pass_but_for_the_last_bucket():
     step = step_time(given, Network(rate_Bps=1e12))
     bucket = next(o for o in step.operations if o.stream == "data")
     assert step.part("exposed data parallel") == pytest.approx(bucket.seconds)
-    bare = step_time(replace(given, recipe=replace(given.recipe, overlap=False)), Network(rate_Bps=1e12))
+    bare = step_time(
+        replace(given, recipe=replace(given.recipe, overlap=False)), Network(rate_Bps=1e12)
+    )
     assert bare.part("exposed data parallel") == pytest.approx(bucket.seconds * bucket.repeats)
 
 
 def test_what_the_backward_pass_cannot_hide_is_exposed_whole():
     gpu = replace(H100, overlap_cost=0.0)
     given = inputs(LLAMA, Layout(8, 1, 128), Recipe(1024, 1, 8192, zero=0), gpu)
-    slow, slower = (step_time(given, Network(rate_Bps=r)).part("exposed data parallel") for r in (1e9, 0.5e9))
+    slow, slower = (
+        step_time(given, Network(rate_Bps=r)).part("exposed data parallel") for r in (1e9, 0.5e9)
+    )
     assert slower - slow == pytest.approx(4 * shard(LLAMA, given.layout).total / 1e9, rel=1e-9)
 
 
 def test_interleaving_hides_sends_and_shortens_the_bubble():
-    plain, chunked = (step_time(inputs(LLAMA, recipe=Recipe(1024, 1, 8192, interleave=v)), Network()) for v in (1, 5))
+    plain, chunked = (
+        step_time(inputs(LLAMA, recipe=Recipe(1024, 1, 8192, interleave=v)), Network())
+        for v in (1, 5)
+    )
     assert chunked.part("exposed pipeline") < plain.part("exposed pipeline") / 5
     assert chunked.part("pipeline bubble") < plain.part("pipeline bubble")
 
@@ -190,20 +228,39 @@ PLANS = st.builds(
     lambda model, t, p, d, e, c, per, micro, sequence, recompute, zero, overlap, v: StepInput(
         model,
         Layout(t, p, d * (e if model.experts else 1), e if model.experts else 1, c),
-        Recipe(d * (e if model.experts else 1) * micro * per, micro, sequence, recompute=recompute, zero=zero,
-               overlap=overlap, interleave=v if p > 1 else 1),
-        H100, 8,
+        Recipe(
+            d * (e if model.experts else 1) * micro * per,
+            micro,
+            sequence,
+            recompute=recompute,
+            zero=zero,
+            overlap=overlap,
+            interleave=v if p > 1 else 1,
+        ),
+        H100,
+        8,
     ),
-    st.sampled_from([LLAMA, MIXTRAL, GPT]), st.sampled_from([1, 2, 8]), st.integers(1, 8), st.sampled_from([1, 2, 23, 64]),
-    st.sampled_from([1, 2, 8]), st.sampled_from([1, 2]), st.integers(1, 16), st.integers(1, 4),
-    st.sampled_from([2048, 8192]), st.sampled_from(["none", "selective", "full"]), st.integers(0, 3), st.booleans(),
+    st.sampled_from([LLAMA, MIXTRAL, GPT]),
+    st.sampled_from([1, 2, 8]),
+    st.integers(1, 8),
+    st.sampled_from([1, 2, 23, 64]),
+    st.sampled_from([1, 2, 8]),
+    st.sampled_from([1, 2]),
+    st.integers(1, 16),
     st.integers(1, 4),
-)  # fmt: skip
+    st.sampled_from([2048, 8192]),
+    st.sampled_from(["none", "selective", "full"]),
+    st.integers(0, 3),
+    st.booleans(),
+    st.integers(1, 4),
+)
 
 
 @settings(deadline=None)
 @given(PLANS, st.floats(1e8, 1e12), st.floats(0, 1e-3))
-def test_parts_and_operations_add_up_and_all_is_finite(given_: StepInput, rate_Bps: float, latency_s: float):
+def test_parts_and_operations_add_up_and_all_is_finite(
+    given_: StepInput, rate_Bps: float, latency_s: float
+):
     step = step_time(given_, Network(rate_Bps, latency_s))
     assert tuple(name for name, _ in step.parts) == PARTS
     assert sum(seconds for _, seconds in step.parts) == step.step_s
@@ -237,7 +294,9 @@ def test_a_slower_network_never_shortens_a_step(given_: StepInput, rate_Bps: flo
 @settings(deadline=None)
 @given(PLANS, st.integers(2, 5))
 def test_a_larger_batch_never_shortens_a_step(given_: StepInput, factor: int):
-    larger = replace(given_, recipe=replace(given_.recipe, global_batch=given_.recipe.global_batch * factor))
+    larger = replace(
+        given_, recipe=replace(given_.recipe, global_batch=given_.recipe.global_batch * factor)
+    )
     small, large = step_time(given_, Network()), step_time(larger, Network())
     assert large.step_s > small.step_s
     assert large.microbatches == factor * small.microbatches

@@ -1,8 +1,10 @@
-"""One-way latencies of small messages against published measurements; one set of constants for all rows.
+"""One-way latencies of small messages against published measurements; one set of constants for all
+rows.
 
-- InfiniBand HDR100, ``ib_write_lat`` 2 B between host memories: per-link study of the Zaratan cluster (medians over
-  nine leaves and six pairs of leaves).
-- InfiniBand NDR and RoCE 400G, 64 B, and NVLink, CPU end to end on H800: DeepSeek-V3, ISCA 2025, Table 5.
+- InfiniBand HDR100, ``ib_write_lat`` 2 B between host memories: per-link study of the Zaratan
+  cluster (medians over nine leaves and six pairs of leaves).
+- InfiniBand NDR and RoCE 400G, 64 B, and NVLink, CPU end to end on H800: DeepSeek-V3, ISCA 2025,
+  Table 5.
 """
 
 from __future__ import annotations
@@ -18,39 +20,62 @@ HDR100 = Endpoint(server_graph(WORLD, "dgx-a100"), 128, 12.5e9, 8, 4096, in_gpu=
 NDR = Endpoint(server_graph(WORLD, "dgx-h100"), 112, 50e9, 8, 4096)
 
 
-@pytest.mark.parametrize(("switches", "metres", "published_s"), [(1, (2, 2), 1.21e-6), (3, (2, 10, 10, 2), 1.70e-6)])
-def test_hdr100_verbs_between_host_memories(switches: int, metres: tuple[float, ...], published_s: float) -> None:
+@pytest.mark.parametrize(
+    ("switches", "metres", "published_s"), [(1, (2, 2), 1.21e-6), (3, (2, 10, 10, 2), 1.70e-6)]
+)
+def test_hdr100_verbs_between_host_memories(
+    switches: int, metres: tuple[float, ...], published_s: float
+) -> None:
     port_s = WORLD.number("switch", "qm8700", "port_to_port_s")
-    got = rdma.path("", "infiniband", HDR100, Way(switches, port_s, metres, "fec-rs272"), WORLD).latency_s(2)
+    got = rdma.path(
+        "", "infiniband", HDR100, Way(switches, port_s, metres, "fec-rs272"), WORLD
+    ).latency_s(2)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
 def test_one_more_hdr_hop_costs_what_the_study_found() -> None:
     port_s = WORLD.number("switch", "qm8700", "port_to_port_s")
-    one, three = (rdma.path("", "infiniband", HDR100, Way(n, port_s, (2.0, *(10.0,) * (n - 1), 2.0), "fec-rs272"), WORLD)
-                  for n in (1, 3))  # fmt: skip
+    one, three = (
+        rdma.path(
+            "",
+            "infiniband",
+            HDR100,
+            Way(n, port_s, (2.0, *(10.0,) * (n - 1), 2.0), "fec-rs272"),
+            WORLD,
+        )
+        for n in (1, 3)
+    )
     assert 0.22e-6 <= (three.latency_s(2) - one.latency_s(2)) / 2 <= 0.30e-6
 
 
-@pytest.mark.parametrize(("switches", "metres", "published_s"), [(1, (5, 5), 2.8e-6), (3, (5, 20, 20, 5), 3.7e-6)])
-def test_ndr_between_gpu_memories(switches: int, metres: tuple[float, ...], published_s: float) -> None:
+@pytest.mark.parametrize(
+    ("switches", "metres", "published_s"), [(1, (5, 5), 2.8e-6), (3, (5, 20, 20, 5), 3.7e-6)]
+)
+def test_ndr_between_gpu_memories(
+    switches: int, metres: tuple[float, ...], published_s: float
+) -> None:
     port_s = WORLD.number("switch", "qm9700", "port_to_port_s")
     got = rdma.path("", "infiniband", NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
-@pytest.mark.parametrize(("switches", "metres", "published_s"), [(1, (5, 5), 3.6e-6), (3, (5, 20, 20, 5), 5.6e-6)])
+@pytest.mark.parametrize(
+    ("switches", "metres", "published_s"), [(1, (5, 5), 3.6e-6), (3, (5, 20, 20, 5), 5.6e-6)]
+)
 def test_roce_between_gpu_memories_with_their_switch(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
-    # The table's 1.0 us a hop means some 0.75 us in the switch, which is within the catalog's range for its class.
+    # The table's 1.0 us a hop means some 0.75 us in the switch, which is within the catalog's range
+    # for its class.
     fact = WORLD.catalog.fact("switch", "th4-64", "port_to_port_s")
     assert fact.low <= 0.75e-6 <= fact.high
     got = rdma.path("", "roce", NDR, Way(switches, 0.75e-6, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
-@pytest.mark.parametrize(("switches", "metres", "published_s"), [(1, (5, 5), 3.6e-6), (3, (5, 20, 20, 5), 5.6e-6)])
+@pytest.mark.parametrize(
+    ("switches", "metres", "published_s"), [(1, (5, 5), 3.6e-6), (3, (5, 20, 20, 5), 5.6e-6)]
+)
 def test_roce_with_the_catalogs_central_switch_is_within_a_tenth(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:

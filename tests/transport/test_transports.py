@@ -17,14 +17,29 @@ from eastwest.transport.technology import technology
 from transport.worlds import TECHNOLOGIES, WORLD, endpoint, path, way
 
 WORLDS = (WORLD, *draw(5, seed=7))
-SERVERS = ("dgx-h100", "dgx-a100", "aws-p4d", "oci-h100", "gb200-nvl72", "azure-nd-h100-v5", "mi300x-8", "hgx-v100")
+SERVERS = (
+    "dgx-h100",
+    "dgx-a100",
+    "aws-p4d",
+    "oci-h100",
+    "gb200-nvl72",
+    "azure-nd-h100-v5",
+    "mi300x-8",
+    "hgx-v100",
+)
 SIZES = st.integers(1, 2**31)
-techs, worlds, servers = st.sampled_from(TECHNOLOGIES), st.sampled_from(WORLDS), st.sampled_from(SERVERS)
+techs, worlds, servers = (
+    st.sampled_from(TECHNOLOGIES),
+    st.sampled_from(WORLDS),
+    st.sampled_from(SERVERS),
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(techs, worlds, servers, SIZES, SIZES)
-def test_a_larger_message_never_arrives_earlier(id: str, world: World, server: str, a: int, b: int) -> None:
+def test_a_larger_message_never_arrives_earlier(
+    id: str, world: World, server: str, a: int, b: int
+) -> None:
     one = path(id, world, server)
     assert one.latency_s(min(a, b)) <= one.latency_s(max(a, b)) * (1 + 1e-12)
 
@@ -41,19 +56,28 @@ def test_more_switches_or_cable_never_help(
 
 @settings(max_examples=40, deadline=None)
 @given(techs, worlds, servers, st.floats(0.1e9, 200e9), st.floats(1, 4))
-def test_a_faster_line_never_slows(id: str, world: World, server: str, nic_Bps: float, factor: float) -> None:
+def test_a_faster_line_never_slows(
+    id: str, world: World, server: str, nic_Bps: float, factor: float
+) -> None:
     slow, fast = (path(id, world, server, nic_Bps=rate) for rate in (nic_Bps, nic_Bps * factor))
     assert slow.rate_Bps <= fast.rate_Bps * (1 + 1e-12)
     assert slow.alone_Bps <= fast.alone_Bps * (1 + 1e-12)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sampled_from(["tcp-400g", "tcp-100g", "nvmeof-tcp"]), worlds, st.floats(1, 200), st.floats(1, 4))
+@given(
+    st.sampled_from(["tcp-400g", "tcp-100g", "nvmeof-tcp"]),
+    worlds,
+    st.floats(1, 200),
+    st.floats(1, 4),
+)
 def test_more_cores_never_slow(id: str, world: World, cores: float, factor: float) -> None:
     tech = technology(world, id)
     end, over = endpoint(tech, world), way(tech, world)
     few, many = (
-        TRANSPORTS[tech.transport].path(id, tech.header, replace(end, cores=count), over, world).rate_Bps
+        TRANSPORTS[tech.transport]
+        .path(id, tech.header, replace(end, cores=count), over, world)
+        .rate_Bps
         for count in (cores, cores * factor)
     )
     assert few <= many * (1 + 1e-12)
@@ -83,7 +107,9 @@ def _check(one: Path, nic_Bps: float) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(techs, worlds, servers)
-def test_rates_are_positive_and_the_first_limit_is_the_rate(id: str, world: World, server: str) -> None:
+def test_rates_are_positive_and_the_first_limit_is_the_rate(
+    id: str, world: World, server: str
+) -> None:
     _check(path(id, world, server), technology(world, id).nic_Bps)
 
 
@@ -120,7 +146,11 @@ def test_gpudirect_leaves_the_host_alone_and_tcp_does_not() -> None:
     direct, tcp = path("infiniband-gpudirect"), path("tcp-400g")
     assert direct.memory_Bps == 0.0
     assert direct.cpu_cores < 2
-    assert [direct.count(what) for what in ("copies", "context_switches", "interrupts")] == [0, 0, 0]
+    assert [direct.count(what) for what in ("copies", "context_switches", "interrupts")] == [
+        0,
+        0,
+        0,
+    ]
     assert [tcp.count(what) for what in ("copies", "context_switches", "interrupts")] == [4, 1, 1]
     assert tcp.cpu_cores > 20
     assert tcp.cpu_s(8) > 10 * direct.cpu_s(8)
@@ -138,7 +168,8 @@ def test_eight_400g_ports_are_far_from_full_with_tcp() -> None:
 
 
 def test_one_core_receives_what_cai_et_al_measured() -> None:
-    # SIGCOMM 2021: about 42 Gb/s a core with all optimisations; our flow also pays no GPU copy by the CPU.
+    # SIGCOMM 2021: about 42 Gb/s a core with all optimisations; our flow also pays no GPU copy by
+    # the CPU.
     tech = technology(WORLD, "tcp-100g")
     end = replace(endpoint(tech), sockets=1)
     limits = dict(TRANSPORTS["tcp"].path("", tech.header, end, way(tech), WORLD).limits)
@@ -150,18 +181,25 @@ def test_a_store_is_shared_by_all_servers() -> None:
     end = endpoint(tech)
     assert end.store is not None
     half = replace(end, store=replace(end.store, servers=2 * end.store.servers))
-    rates = [TRANSPORTS["nvmeof"].path("", tech.header, e, way(tech), WORLD).rate_Bps for e in (end, half)]
+    rates = [
+        TRANSPORTS["nvmeof"].path("", tech.header, e, way(tech), WORLD).rate_Bps
+        for e in (end, half)
+    ]
     assert rates[0] == pytest.approx(2 * rates[1])
 
 
 def test_a_detour_through_a_store_that_is_not_there_is_refused() -> None:
     tech = technology(WORLD, "nvmeof-rdma")
     with pytest.raises(UserError, match="needs a storage network"):
-        TRANSPORTS["nvmeof"].path("", tech.header, replace(endpoint(tech), store=None), way(tech), WORLD)
+        TRANSPORTS["nvmeof"].path(
+            "", tech.header, replace(endpoint(tech), store=None), way(tech), WORLD
+        )
 
 
 def test_a_message_through_the_store_waits_for_flash() -> None:
-    flash = WORLD.number("stack", "nvmeof", "flash_read_s") + WORLD.number("stack", "nvmeof", "flash_write_s")
+    flash = WORLD.number("stack", "nvmeof", "flash_read_s") + WORLD.number(
+        "stack", "nvmeof", "flash_write_s"
+    )
     assert path("nvmeof-rdma").latency_s(8) > flash
     drives = 1 / WORLD.number("stack", "nvmeof", "drive_write_Bps") + 1 / WORLD.number(
         "stack", "nvmeof", "drive_read_Bps"
@@ -179,7 +217,10 @@ def test_every_registered_transport_is_used_by_a_technology_and_has_a_path() -> 
 def test_a_technology_names_what_the_catalog_has(id: str) -> None:
     tech = technology(WORLD, id)
     for switch in tech.switches:
-        assert WORLD.text("switch", switch, "technology") in {tech.fabric, "ethernet"} or tech.fabric == "management"
+        assert (
+            WORLD.text("switch", switch, "technology") in {tech.fabric, "ethernet"}
+            or tech.fabric == "management"
+        )
         assert WORLD.number("switch", switch, "port_Bps") >= tech.nic_Bps
     assert tech.nic == "none" or tech.nic in WORLD.catalog.ids("nic")
     assert tech.use

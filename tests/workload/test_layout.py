@@ -28,13 +28,15 @@ def model(name: str = "llama-3-70b"):
 
 
 def counted(members: list[list[int]], node_gpus: int) -> tuple[int, int, int]:
-    """Ranks, most nodes that a group spans, and most of its ranks on one node, by looking at every rank."""
+    """Ranks, most nodes that a group spans, and most of its ranks on one node, by looking at every
+    rank."""
     nodes = [Counter(rank // node_gpus for rank in group) for group in members]
     return len(members[0]), max(map(len, nodes)), max(max(n.values()) for n in nodes)
 
 
 def by_rank(layout: Layout, kind: str) -> list[list[int]]:
-    """Return the groups of a kind by Megatron's order, tensor-context-expert-data-pipeline, the slow way."""
+    """Return the groups of a kind by Megatron's order, tensor-context-expert-data-pipeline, the
+    slow way."""
     t, replicas, p = layout.tensor, layout.context * layout.data, layout.pipeline
     found: dict[tuple[int, ...], list[int]] = {}
     for rank in range(layout.gpus):
@@ -54,9 +56,12 @@ def by_rank(layout: Layout, kind: str) -> list[list[int]]:
 
 LAYOUTS = st.builds(
     lambda t, p, d, c, e: Layout(t, p, d * e, e, c),
-    st.sampled_from([1, 2, 4, 8]), st.integers(1, 6), st.integers(1, 23), st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 4, 8]),
+    st.integers(1, 6),
+    st.integers(1, 23),
     st.sampled_from([1, 2, 4]),
-)  # fmt: skip
+    st.sampled_from([1, 2, 4]),
+)
 
 
 @settings(deadline=None)
@@ -98,11 +103,17 @@ def test_world_1472_is_8_by_8_by_23():
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        (Layout(8, 4, 30), "job: tensor 8 x pipeline 4 x data 30 = 960, but there are 1,024 GPUs (data 32 fits)"),
+        (
+            Layout(8, 4, 30),
+            "job: tensor 8 x pipeline 4 x data 30 = 960, but there are 1,024 GPUs (data 32 fits)",
+        ),
         (Layout(128, 4, 2), "job: tensor 128 does not divide attention heads (64) (nearest: 64)"),
         (Layout(1, 128, 8), "job: pipeline 128 is more than the model's 80 layers"),
         (Layout(8, 4, 32, 4), "job: expert 4, but llama-3-70b has no experts (leave expert out)"),
-        (Layout(8, 2, 2, 1, 32), "job: context 32 does not divide sequence 8200 (nearest: 25 or 40)"),
+        (
+            Layout(8, 2, 2, 1, 32),
+            "job: context 32 does not divide sequence 8200 (nearest: 25 or 40)",
+        ),
     ],
 )
 def test_a_layout_that_does_not_fit_is_told_with_the_numbers(layout: Layout, message: str):
@@ -114,7 +125,10 @@ def test_a_layout_that_does_not_fit_is_told_with_the_numbers(layout: Layout, mes
 def test_degrees_that_do_not_divide_the_gpus_are_told_with_the_nearest():
     with pytest.raises(UserError) as caught:
         complete_layout(1024, tensor=8, pipeline=6)
-    assert str(caught.value) == "tensor 8 x pipeline 6 = 48 does not divide 1,024 GPUs (pipeline 4 or 8 fits)"
+    assert (
+        str(caught.value)
+        == "tensor 8 x pipeline 6 = 48 does not divide 1,024 GPUs (pipeline 4 or 8 fits)"
+    )
 
 
 def test_a_batch_that_does_not_divide_is_told_with_the_nearest():
@@ -127,7 +141,10 @@ def test_a_batch_that_does_not_divide_is_told_with_the_nearest():
 
 
 def test_experts_must_divide_experts_and_replicas():
-    with pytest.raises(UserError, match=r"expert 3 must divide 8 experts and data x context = 32 \(nearest: 2 or 4\)"):
+    with pytest.raises(
+        UserError,
+        match=r"expert 3 must divide 8 experts and data x context = 32 \(nearest: 2 or 4\)",
+    ):
         check_layout(model("mixtral-8x22b"), Layout(8, 4, 32, 3), 1024, 1024, 1, 4096)
 
 
@@ -142,12 +159,23 @@ def test_every_candidate_is_a_valid_layout_within_a_node(gpus: int):
 
 def test_the_fastest_that_fits_is_chosen_whatever_fits_not():
     chosen = choose_layout(
-        model(), 64, 8, 64, 1, 8192, spare_bytes=lambda x: x.tensor * x.pipeline - 16.0, step_s=lambda x: 1.0 / x.data
+        model(),
+        64,
+        8,
+        64,
+        1,
+        8192,
+        spare_bytes=lambda x: x.tensor * x.pipeline - 16.0,
+        step_s=lambda x: 1.0 / x.data,
     )
     assert chosen.tensor * chosen.pipeline == 16
     assert chosen.tensor == 1  # ties go to less tensor parallelism
 
 
 def test_nothing_fits_is_told_with_what_lacks():
-    with pytest.raises(UserError, match=r"llama-3-70b fits no layout of 8 GPUs: the leanest .* lacks 1.0 GiB a GPU"):
-        choose_layout(model(), 8, 8, 8, 1, 8192, spare_bytes=lambda x: -(2.0**30), step_s=lambda x: 1.0)
+    with pytest.raises(
+        UserError, match=r"llama-3-70b fits no layout of 8 GPUs: the leanest .* lacks 1.0 GiB a GPU"
+    ):
+        choose_layout(
+            model(), 8, 8, 8, 1, 8192, spare_bytes=lambda x: -(2.0**30), step_s=lambda x: 1.0
+        )

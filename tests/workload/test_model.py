@@ -1,4 +1,5 @@
-"""Models: parameter counts to the digit, FLOPs by closed form, and configs that are wrong or hostile."""
+"""Models: parameter counts to the digit, FLOPs by closed form, and configs that are wrong or
+hostile."""
 
 from __future__ import annotations
 
@@ -38,7 +39,13 @@ LLAMA = {
 
 def neox(hidden: int = 4096, **more: Any) -> dict[str, Any]:
     shape = {"hidden_size": hidden, "num_hidden_layers": 32, "num_attention_heads": 32}
-    return {**shape, "intermediate_size": 4 * hidden, "vocab_size": 50432, "model_type": "gpt_neox", **more}
+    return {
+        **shape,
+        "intermediate_size": 4 * hidden,
+        "vocab_size": 50432,
+        "model_type": "gpt_neox",
+        **more,
+    }
 
 
 # Published counts: model cards, and the number of elements in the published weights.
@@ -90,79 +97,164 @@ def test_a_real_config_json_gives_the_published_parameters(name: str, count: int
     [
         (neox(), 6_857_302_016),  # Pythia 6.9B
         (
-            {"model_type": "opt", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-             "ffn_dim": 16384, "vocab_size": 50272, "max_position_embeddings": 2048},
+            {
+                "model_type": "opt",
+                "hidden_size": 4096,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "ffn_dim": 16384,
+                "vocab_size": 50272,
+                "max_position_embeddings": 2048,
+            },
             6_658_473_984,  # OPT 6.7B
         ),
         (
-            {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
-             "vocab_size": 65024, "multi_query": True, "parallel_attn": True, "bias": False},
+            {
+                "model_type": "falcon",
+                "hidden_size": 4544,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 71,
+                "vocab_size": 65024,
+                "multi_query": True,
+                "parallel_attn": True,
+                "bias": False,
+            },
             6_921_720_704,  # Falcon 7B
         ),
         (
-            {"model_type": "gemma", "hidden_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
-             "num_key_value_heads": 16, "head_dim": 256, "intermediate_size": 24576, "vocab_size": 256000},
+            {
+                "model_type": "gemma",
+                "hidden_size": 3072,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 16,
+                "head_dim": 256,
+                "intermediate_size": 24576,
+                "vocab_size": 256000,
+            },
             8_537_680_896,  # Gemma 7B
         ),
         (
-            {"model_type": "gemma2", "hidden_size": 3584, "num_hidden_layers": 42, "num_attention_heads": 16,
-             "num_key_value_heads": 8, "head_dim": 256, "intermediate_size": 14336, "vocab_size": 256000},
+            {
+                "model_type": "gemma2",
+                "hidden_size": 3584,
+                "num_hidden_layers": 42,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 8,
+                "head_dim": 256,
+                "intermediate_size": 14336,
+                "vocab_size": 256000,
+            },
             9_241_705_984,  # Gemma 2 9B
         ),
         (
-            {"model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
-             "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064},
+            {
+                "model_type": "qwen2",
+                "hidden_size": 3584,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 28,
+                "num_key_value_heads": 4,
+                "intermediate_size": 18944,
+                "vocab_size": 152064,
+            },
             7_615_616_512,  # Qwen2 7B
         ),
         (
-            {"model_type": "mistral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-             "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000},
+            {
+                "model_type": "mistral",
+                "hidden_size": 4096,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "intermediate_size": 14336,
+                "vocab_size": 32000,
+            },
             7_241_732_096,  # Mistral 7B
         ),
         (
-            {"model_type": "phi3", "hidden_size": 3072, "num_hidden_layers": 32, "num_attention_heads": 32,
-             "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064},
+            {
+                "model_type": "phi3",
+                "hidden_size": 3072,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 32,
+                "intermediate_size": 8192,
+                "vocab_size": 32064,
+            },
             3_821_079_552,  # Phi-3 mini
         ),
         (
-            {"model_type": "qwen2_moe", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16,
-             "num_key_value_heads": 16, "intermediate_size": 5632, "vocab_size": 151936, "num_experts": 60,
-             "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632},
+            {
+                "model_type": "qwen2_moe",
+                "hidden_size": 2048,
+                "num_hidden_layers": 24,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 16,
+                "intermediate_size": 5632,
+                "vocab_size": 151936,
+                "num_experts": 60,
+                "num_experts_per_tok": 4,
+                "moe_intermediate_size": 1408,
+                "shared_expert_intermediate_size": 5632,
+            },
             14_315_784_192,  # Qwen1.5-MoE-A2.7B
         ),
         (
-            {"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27, "num_attention_heads": 16,
-             "num_key_value_heads": 16, "intermediate_size": 10944, "vocab_size": 102400, "n_routed_experts": 64,
-             "n_shared_experts": 2, "num_experts_per_tok": 6, "moe_intermediate_size": 1408, "kv_lora_rank": 512,
-             "q_lora_rank": None, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-             "first_k_dense_replace": 1},
+            {
+                "model_type": "deepseek_v2",
+                "hidden_size": 2048,
+                "num_hidden_layers": 27,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 16,
+                "intermediate_size": 10944,
+                "vocab_size": 102400,
+                "n_routed_experts": 64,
+                "n_shared_experts": 2,
+                "num_experts_per_tok": 6,
+                "moe_intermediate_size": 1408,
+                "kv_lora_rank": 512,
+                "q_lora_rank": None,
+                "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64,
+                "v_head_dim": 128,
+                "first_k_dense_replace": 1,
+            },
             15_706_484_224,  # DeepSeek-V2-Lite
         ),
     ],
     ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
-)  # fmt: skip
+)
 def test_a_family_counts_as_its_published_weights(config: dict[str, Any], count: int):
     assert parameters(model_from_config(config)) == count
 
 
 def test_active_parameters_are_those_that_a_token_meets():
     world = shared_nominal()
-    assert active_parameters(load_model("mixtral-8x7b", world)) == 12_879_925_248  # Mixtral paper: 13 B
-    assert active_parameters(load_model("deepseek-v3", world)) == pytest.approx(37e9, rel=0.02)  # its paper: 37 B
+    assert (
+        active_parameters(load_model("mixtral-8x7b", world)) == 12_879_925_248
+    )  # Mixtral paper: 13 B
+    assert active_parameters(load_model("deepseek-v3", world)) == pytest.approx(
+        37e9, rel=0.02
+    )  # its paper: 37 B
     assert active_parameters(load_model("llama-3-8b", world)) == 8_030_261_248
 
 
 def test_training_takes_six_FLOPs_a_parameter_and_token_beside_attention():
     model = load_model("llama-3-70b", shared_nominal())
     attention = 3 * model.layers * 2 * 8192 * model.hidden  # 2 s h forward, causal
-    counted = 6 * (parameters(model) - model.vocab * model.hidden)  # a look-up in the embedding multiplies nothing
+    counted = 6 * (
+        parameters(model) - model.vocab * model.hidden
+    )  # a look-up in the embedding multiplies nothing
     vectors = 6 * (2 * model.layers + 1) * model.hidden
-    assert training_FLOPs_per_token(model, 8192) == pytest.approx(counted - vectors + attention, rel=1e-12)
+    assert training_FLOPs_per_token(model, 8192) == pytest.approx(
+        counted - vectors + attention, rel=1e-12
+    )
     assert training_FLOPs_per_token(model, 1) == pytest.approx(6 * 70.55e9, rel=0.02)
 
 
 def test_llama_405b_takes_the_published_FLOPs():
-    """The Llama 3 paper gives 3.8e25 FLOPs for 15.6 T tokens, most of them in sequences of 8,192."""
+    """The Llama 3 paper gives 3.8e25 FLOPs for 15.6 T tokens, most of them in sequences of
+    8,192."""
     model = load_model("llama-3.1-405b", shared_nominal())
     assert training_FLOPs_per_token(model, 8192) * 15.6e12 == pytest.approx(3.8e25, rel=0.05)
 
@@ -170,7 +262,10 @@ def test_llama_405b_takes_the_published_FLOPs():
 def test_recomputation_adds_one_forward_pass():
     model = load_model("gpt2", shared_nominal())
     forward = forward_FLOPs_per_token(model, 1024)
-    assert training_FLOPs_per_token(model, 1024, "full") - training_FLOPs_per_token(model, 1024) == forward
+    assert (
+        training_FLOPs_per_token(model, 1024, "full") - training_FLOPs_per_token(model, 1024)
+        == forward
+    )
 
 
 def test_missing_keys_are_told_together():
@@ -178,7 +273,8 @@ def test_missing_keys_are_told_together():
     with pytest.raises(UserError) as caught:
         model_from_config(config, "m/config.json")
     assert str(caught.value) == (
-        "m/config.json: the model's config lacks intermediate_size, vocab_size (a Hugging Face config.json has them)"
+        "m/config.json: the model's config lacks intermediate_size, vocab_size (a Hugging Face "
+        "config.json has them)"
     )
 
 
@@ -188,19 +284,40 @@ def test_missing_keys_are_told_together():
         ({"hidden_size": "4096"}, "c: hidden_size: expected a whole number, not '4096'"),
         ({"hidden_size": -4096}, "c: hidden_size: -4096 is not between 1 and 10,000,000"),
         ({"num_hidden_layers": 0}, "c: num_hidden_layers: 0 is not between 1 and 10,000"),
-        ({"num_hidden_layers": 1_000_000}, "c: num_hidden_layers: 1000000 is not between 1 and 10,000"),
+        (
+            {"num_hidden_layers": 1_000_000},
+            "c: num_hidden_layers: 1000000 is not between 1 and 10,000",
+        ),
         ({"vocab_size": math.nan}, "c: vocab_size: expected a whole number, not nan"),
         ({"vocab_size": math.inf}, "c: vocab_size: expected a whole number, not inf"),
-        ({"vocab_size": 10**30}, "c: vocab_size: a number of 10^15 or more is not between 1 and 10,000,000"),
-        ({"vocab_size": 10**400}, "c: vocab_size: expected a whole number, not a number of 10^15 or more"),
+        (
+            {"vocab_size": 10**30},
+            "c: vocab_size: a number of 10^15 or more is not between 1 and 10,000,000",
+        ),
+        (
+            {"vocab_size": 10**400},
+            "c: vocab_size: expected a whole number, not a number of 10^15 or more",
+        ),
         ({"vocab_size": True}, "c: vocab_size: expected a whole number, not True"),
         ({"vocab_size": [1]}, "c: vocab_size: expected a whole number, not a list"),
-        ({"num_attention_heads": 24}, "c: num_attention_heads: 24 heads do not divide hidden_size 4096"),
-        ({"num_key_value_heads": 5}, "c: num_key_value_heads: 5 does not divide 32 attention heads"),
-        ({"tie_word_embeddings": "maybe"}, "c: tie_word_embeddings: expected true or false, not 'maybe'"),
-        ({"model_type": "lama"}, "c: model_type: unknown model_type 'lama' (did you mean 'llama'?)"),
+        (
+            {"num_attention_heads": 24},
+            "c: num_attention_heads: 24 heads do not divide hidden_size 4096",
+        ),
+        (
+            {"num_key_value_heads": 5},
+            "c: num_key_value_heads: 5 does not divide 32 attention heads",
+        ),
+        (
+            {"tie_word_embeddings": "maybe"},
+            "c: tie_word_embeddings: expected true or false, not 'maybe'",
+        ),
+        (
+            {"model_type": "lama"},
+            "c: model_type: unknown model_type 'lama' (did you mean 'llama'?)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_refused_with_its_key(change: dict[str, Any], message: str):
     with pytest.raises(UserError) as caught:
         model_from_config({**LLAMA, **change}, "c")
@@ -242,21 +359,52 @@ def test_a_path_is_relative_to_the_given_folder(tmp_path: Path):
 
 
 def test_an_unknown_name_is_told_with_the_nearest():
-    with pytest.raises(UserError, match=r"unknown model 'llama-3-70' \(did you mean 'llama-3-70b'\?\)"):
+    with pytest.raises(
+        UserError, match=r"unknown model 'llama-3-70' \(did you mean 'llama-3-70b'\?\)"
+    ):
         load_model("llama-3-70", shared_nominal())
 
 
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
-    st.lists(st.integers(), max_size=3), st.integers(1, 300), st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.integers(), max_size=3),
+    st.integers(1, 300),
+    st.dictionaries(st.text(max_size=2), st.none(), max_size=2),
+)
 KEYS = sorted(
-    {*LLAMA, "n_embd", "n_layer", "n_head", "n_positions", "head_dim", "num_experts", "num_experts_per_tok",
-     "num_local_experts", "moe_intermediate_size", "mlp_only_layers", "decoder_sparse_step", "kv_lora_rank",
-     "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_routed_experts", "n_shared_experts",
-     "first_k_dense_replace", "moe_layer_freq", "ffn_dim", "max_position_embeddings", "tie_word_embeddings", "bias"}
+    {
+        *LLAMA,
+        "n_embd",
+        "n_layer",
+        "n_head",
+        "n_positions",
+        "head_dim",
+        "num_experts",
+        "num_experts_per_tok",
+        "num_local_experts",
+        "moe_intermediate_size",
+        "mlp_only_layers",
+        "decoder_sparse_step",
+        "kv_lora_rank",
+        "q_lora_rank",
+        "qk_nope_head_dim",
+        "qk_rope_head_dim",
+        "v_head_dim",
+        "n_routed_experts",
+        "n_shared_experts",
+        "first_k_dense_replace",
+        "moe_layer_freq",
+        "ffn_dim",
+        "max_position_embeddings",
+        "tie_word_embeddings",
+        "bias",
+    }
     - {"model_type"}
-)  # fmt: skip
+)
 
 
 @settings(deadline=None)

@@ -1,8 +1,10 @@
-"""The catalog: what is known of the world, a row a fact. One idea: no constant lives in code; each has unit and source.
+"""The catalog: what is known of the world, a row a fact. One idea: no constant lives in code; each
+has unit and source.
 
 A fact belongs to an entry (``switch`` ``qm9700``), and has an attribute whose name ends in its unit
-(``port_to_port_s``), a central value, a range where sources disagree or do not know, a source, and a mark that
-tells whether somebody checked the source. One CSV file a kind, all with the same columns::
+(``port_to_port_s``), a central value, a range where sources disagree or do not know, a source, and
+a mark that tells whether somebody checked the source. One CSV file a kind, all with the same
+columns::
 
     id,attribute,value,low,high,unit,source,checked,note
 """
@@ -66,11 +68,14 @@ class Catalog:
         return id
 
     def fact(self, kind: str, id: str, attribute: str) -> Fact:
-        """Return a fact. Raises UserError for an unknown entry, InternalError for a missing attribute."""
+        """Return a fact. Raises UserError for an unknown entry, InternalError for a missing
+        attribute."""
         found = self.facts.get((kind, id, attribute))
         if found is None:
             self.require(kind, id)
-            raise UserError(f"the catalog has no {attribute} for {kind} '{id}'", hint="set it under overrides:")
+            raise UserError(
+                f"the catalog has no {attribute} for {kind} '{id}'", hint="set it under overrides:"
+            )
         return found
 
     def has(self, kind: str, id: str, attribute: str) -> bool:
@@ -86,13 +91,24 @@ class Catalog:
                 yield fact
 
     def with_overrides(self, overrides: dict[tuple[str, str, str], float | str]) -> Catalog:
-        """Return a catalog in which the user's values stand instead; each keeps its unit and loses its range."""
+        """Return a catalog in which the user's values stand instead; each keeps its unit and loses
+        its range."""
         facts = dict(self.facts)
         for (kind, id, attribute), value in overrides.items():
             old = self.fact(kind, id, attribute)
             number = float(value) if isinstance(value, (int, float)) else math.nan
-            facts[old.key] = Fact(kind, id, attribute, value, number, number, old.unit, "the cluster file", "user",
-                                  f"catalog: {old.value}")  # fmt: skip
+            facts[old.key] = Fact(
+                kind,
+                id,
+                attribute,
+                value,
+                number,
+                number,
+                old.unit,
+                "the cluster file",
+                "user",
+                f"catalog: {old.value}",
+            )
         return Catalog(facts, self.entries)
 
 
@@ -106,22 +122,46 @@ def _number(text: str) -> float | None:
 def parse_fact(kind: str, row: dict[str, str], where: str) -> Fact:
     """Turn one CSV row into a Fact.
 
-    Properties, checked in this order: the unit, source and mark are given; a range holds the value; numbers are
-    finite.
+    Properties, checked in this order: the unit, source and mark are given; a range holds the value;
+    numbers are finite.
     """
     value = _number(row["value"])
     low, high = _number(row["low"] or row["value"]), _number(row["high"] or row["value"])
     # Property: unit, source and mark are given.
-    if not row["source"] or row["checked"] not in CHECKED or (value is not None and not row["unit"]):
+    if (
+        not row["source"]
+        or row["checked"] not in CHECKED
+        or (value is not None and not row["unit"])
+    ):
         raise InternalError(f"{where}: a fact needs unit, source and one of {', '.join(CHECKED)}")
     if value is None or low is None or high is None:
-        return Fact(kind, row["id"], row["attribute"], row["value"], math.nan, math.nan,
-                    row["unit"], row["source"], row["checked"], row["note"])  # fmt: skip
+        return Fact(
+            kind,
+            row["id"],
+            row["attribute"],
+            row["value"],
+            math.nan,
+            math.nan,
+            row["unit"],
+            row["source"],
+            row["checked"],
+            row["note"],
+        )
     # Property: a range holds the value, and all are finite.
     if not (low <= value <= high and math.isfinite(low) and math.isfinite(high)):
         raise InternalError(f"{where}: {row['attribute']}: {value} is not within [{low}, {high}]")
-    return Fact(kind, row["id"], row["attribute"], value, low, high,
-                row["unit"], row["source"], row["checked"], row["note"])  # fmt: skip
+    return Fact(
+        kind,
+        row["id"],
+        row["attribute"],
+        value,
+        low,
+        high,
+        row["unit"],
+        row["source"],
+        row["checked"],
+        row["note"],
+    )
 
 
 @functools.cache
@@ -129,7 +169,9 @@ def catalog() -> Catalog:
     """Read the package's catalog (once a process)."""
     facts: dict[tuple[str, str, str], Fact] = {}
     entries: dict[str, tuple[str, ...]] = {}
-    for file in sorted(resources.files("eastwest.catalog").joinpath("data").iterdir(), key=lambda f: f.name):
+    for file in sorted(
+        resources.files("eastwest.catalog").joinpath("data").iterdir(), key=lambda f: f.name
+    ):
         if not file.name.endswith(".csv"):
             continue
         kind = file.name.removesuffix(".csv")
@@ -137,7 +179,9 @@ def catalog() -> Catalog:
         for number, row in enumerate(csv.DictReader(lines), start=2):
             fact = parse_fact(kind, row, f"{file.name}:{number}")
             if fact.key in facts:
-                raise InternalError(f"{file.name}:{number}: {fact.id} {fact.attribute} stands twice")
+                raise InternalError(
+                    f"{file.name}:{number}: {fact.id} {fact.attribute} stands twice"
+                )
             facts[fact.key] = fact
         entries[kind] = tuple(dict.fromkeys(f.id for f in facts.values() if f.kind == kind))
     return Catalog(facts, entries)

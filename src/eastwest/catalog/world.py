@@ -1,8 +1,10 @@
-"""A world: one consistent choice of a value for each uncertain constant. One idea: models read worlds, never ranges.
+"""A world: one consistent choice of a value for each uncertain constant. One idea: models read
+worlds, never ranges.
 
-The nominal world takes the central values. A drawn world takes each uncertain constant from a triangular
-distribution over its range with the mode at the central value: no value outside what the sources say, the central
-one likeliest. The same seed gives the same worlds, whatever is read from them and in whatever order.
+The nominal world takes the central values. A drawn world takes each uncertain constant from a
+triangular distribution over its range with the mode at the central value: no value outside what the
+sources say, the central one likeliest. The same seed gives the same worlds, whatever is read from
+them and in whatever order.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from eastwest.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The values of all facts in one world; remembers which were read, so that a report can list them."""
+    """The values of all facts in one world; remembers which were read, so that a report can list
+    them."""
 
     catalog: Catalog
     drawn: dict[tuple[str, str, str], float] = field(default_factory=dict, repr=False)
@@ -59,7 +62,9 @@ def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> list[World]
     """Draw ``count`` worlds; the same seed gives the same worlds to the bit."""
     facts = facts or catalog()
     uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]
-    low, high, mode = (np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value"))
+    low, high, mode = (
+        np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value")
+    )
     values = np.random.default_rng(seed).triangular(low, mode, high, size=(count, len(uncertain)))
     keys = [fact.key for fact in uncertain]
     return [World(facts, dict(zip(keys, row.tolist(), strict=True))) for row in values]

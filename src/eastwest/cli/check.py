@@ -22,7 +22,8 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The cluster files.")],
     json: Json = False,
 ) -> int:
-    """Check cluster files: names, units, and whether what they describe can be built and can run the job.
+    """Check cluster files: names, units, and whether what they describe can be built and can run
+    the job.
 
     Prints what was understood of each file; exit code 2 if something is wrong in one.
     Examples: eastwest check cluster.yaml · eastwest check examples/*.yaml --json
@@ -53,7 +54,9 @@ def _outcome(file: Path) -> Outcome:
 def _show(found: Check) -> None:
     rows = found.table().shown()
     width = max(len(row[0]) for row in rows)
-    sys.stdout.write(f"✓ {found.line}\n" + "".join(f"  {what:<{width}}  {value}\n" for what, value in rows))
+    sys.stdout.write(
+        f"✓ {found.line}\n" + "".join(f"  {what:<{width}}  {value}\n" for what, value in rows)
+    )
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:

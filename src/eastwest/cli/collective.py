@@ -15,24 +15,39 @@ def collective(
     operation: Annotated[
         str,
         typer.Argument(
-            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or sendrecv.",
+            help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or "
+            "sendrecv.",
         ),
     ],
     file: ClusterFile,
-    begin: Annotated[str, typer.Option("-b", "--minbytes", help="Smallest size; K, M and G are powers of two.")] = "8",
+    begin: Annotated[
+        str, typer.Option("-b", "--minbytes", help="Smallest size; K, M and G are powers of two.")
+    ] = "8",
     end: Annotated[str, typer.Option("-e", "--maxbytes", help="Largest size.")] = "8G",
-    factor: Annotated[float, typer.Option("-f", "--stepfactor", help="Each size is the last one times this.")] = 2.0,
-    step: Annotated[str, typer.Option("-i", "--stepbytes", help="Each size is the last one plus this.")] = "",
+    factor: Annotated[
+        float, typer.Option("-f", "--stepfactor", help="Each size is the last one times this.")
+    ] = 2.0,
+    step: Annotated[
+        str, typer.Option("-i", "--stepbytes", help="Each size is the last one plus this.")
+    ] = "",
     datatype: Annotated[
         str, typer.Option("-d", "--datatype", help="Element type, such as float or bfloat16.")
     ] = "float",
-    gpus: Annotated[int, typer.Option("-n", "--gpus", help="Only so many GPUs, server by server; 0: all.", min=0)] = 0,
-    algorithm: Annotated[str, typer.Option("--algorithm", help="Instead of NCCL's choice, such as ring or tree.")] = "",
-    protocol: Annotated[str, typer.Option("--protocol", help="Instead of NCCL's choice: ll, ll128 or simple.")] = "",
+    gpus: Annotated[
+        int,
+        typer.Option("-n", "--gpus", help="Only so many GPUs, server by server; 0: all.", min=0),
+    ] = 0,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", help="Instead of NCCL's choice, such as ring or tree.")
+    ] = "",
+    protocol: Annotated[
+        str, typer.Option("--protocol", help="Instead of NCCL's choice: ll, ll128 or simple.")
+    ] = "",
     technology: Annotated[
         str,
         typer.Option(
-            "--technology", help="Instead of the file's network, such as tcp-100g (eastwest facts technology)."
+            "--technology",
+            help="Instead of the file's network, such as tcp-100g (eastwest facts technology).",
         ),
     ] = "",
     format: Format = "table",
@@ -49,7 +64,9 @@ def collective(
 
     form = chosen_format(format, json)
     increment = parse_nccl_size(step) if step else 0
-    wanted = list(sizes(parse_nccl_size(begin), parse_nccl_size(end), None if step else factor, increment))
+    wanted = list(
+        sizes(parse_nccl_size(begin), parse_nccl_size(end), None if step else factor, increment)
+    )
     name = operation.replace("-", "_").lower()
     run = predict(load_cluster(file), name, wanted, datatype, gpus, algorithm, protocol, technology)
     if form == "table":

@@ -1,4 +1,5 @@
-"""What every verb shares: options, output and the exit code of an error. Data goes to stdout, all else to stderr."""
+"""What every verb shares: options, output and the exit code of an error. Data goes to stdout, all
+else to stderr."""
 
 from __future__ import annotations
 
@@ -22,22 +23,45 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 ClusterFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The cluster file (write one with [bold]eastwest init[/bold]).")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The cluster file (write one with [bold]eastwest init[/bold])."
+    ),
 ]
-Format = Annotated[str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")]
+Format = Annotated[
+    str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
 
 # What stands for a character that stdout cannot write (LC_ALL=C, Latin-1).
-_PLAIN = {"✓": "+", "✗": "x", "·": "-", "–": "-", "—": "-", "…": "...", "µ": "u", "μ": "u", "×": "x", "─": "-", "█": "#",
-          "’": "'", "“": '"', "”": '"', "≥": ">=", "≤": "<=", "→": "->"}  # fmt: skip
+_PLAIN = {
+    "✓": "+",
+    "✗": "x",
+    "·": "-",
+    "–": "-",
+    "—": "-",
+    "…": "...",
+    "µ": "u",
+    "μ": "u",
+    "×": "x",
+    "─": "-",
+    "█": "#",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "≥": ">=",
+    "≤": "<=",
+    "→": "->",
+}
 
 EXIT_VERDICT = 1
 EXIT_INTERRUPTED = 130
 
 
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
-    """Wrap a verb: a UserError becomes one message and exit code 2, an interrupt 130, a closed pipe silence.
+    """Wrap a verb: a UserError becomes one message and exit code 2, an interrupt 130, a closed pipe
+    silence.
 
     The verb returns its exit code (None or 0 for success, 1 for a negative verdict).
     """
@@ -48,7 +72,10 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             code = function(*args, **kwargs) or 0
             sys.stdout.flush()
         except InternalError as error:
-            _say(f"eastwest: internal error: {error}\nPlease report this with the command and the cluster file.")
+            _say(
+                f"eastwest: internal error: {error}\nPlease report this with the command and "
+                "the cluster file."
+            )
             code = error.exit_code
         except EastwestError as error:
             _say(f"eastwest: {error}")
@@ -113,7 +140,9 @@ def console(stderr: bool = False) -> Any:
             raise BrokenPipeError  # rich's own answer is exit code 1, which is a verdict's
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return _Piped(stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal)
+    return _Piped(
+        stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal
+    )
 
 
 @contextlib.contextmanager
@@ -124,7 +153,12 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = None
 

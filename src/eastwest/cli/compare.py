@@ -19,20 +19,31 @@ if TYPE_CHECKING:
 def compare(
     file: ClusterFile,
     technologies: Annotated[
-        str, typer.Option("--technologies", metavar="A,B", help="Only these (eastwest facts technology label).")
+        str,
+        typer.Option(
+            "--technologies", metavar="A,B", help="Only these (eastwest facts technology label)."
+        ),
     ] = "",
-    uncertainty: Annotated[bool, typer.Option("--uncertainty", help="Add 5-95 % bands from drawn worlds.")] = False,
-    worlds: Annotated[int, typer.Option("--worlds", help="How many worlds to draw.", min=10, max=100_000)] = 200,
+    uncertainty: Annotated[
+        bool, typer.Option("--uncertainty", help="Add 5-95 % bands from drawn worlds.")
+    ] = False,
+    worlds: Annotated[
+        int, typer.Option("--worlds", help="How many worlds to draw.", min=10, max=100_000)
+    ] = 200,
     seed: Seed = 0,
-    html: Annotated[Path | None, typer.Option("--html", metavar="PAGE", help="Write the report to this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE", help="Write the report to this file.")
+    ] = None,
     format: Format = "table",
     json: Json = False,
 ) -> int:
-    """Compare network technologies for a cluster and its job; recommend one, with the reasons in seconds.
+    """Compare network technologies for a cluster and its job; recommend one, with the reasons in
+    seconds.
 
     Exit code 1 if an expectation of the file does not hold.
 
-    Examples: eastwest compare cluster.yaml --html report.html · eastwest compare cluster.yaml --uncertainty
+    Examples: eastwest compare cluster.yaml --html report.html · eastwest compare cluster.yaml
+    --uncertainty
     """
     from eastwest.cli.common import chosen_format, progress
     from eastwest.spec.cluster import load_cluster

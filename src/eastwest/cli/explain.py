@@ -1,4 +1,5 @@
-"""``eastwest explain``: one message from GPU to GPU, stage by stage, as a waterfall for each technology."""
+"""``eastwest explain``: one message from GPU to GPU, stage by stage, as a waterfall for each
+technology."""
 
 from __future__ import annotations
 
@@ -14,8 +15,16 @@ if TYPE_CHECKING:
     from eastwest.study.explain import Explained, Explanation
 
 # By name: a terminal's own palette keeps them readable on light and on dark.
-_STYLES = {"CPU": "red", "GPU": "green", "NIC": "blue", "PCIe": "cyan", "memory": "yellow", "wire": "white",
-           "switch": "bright_black", "device": "magenta"}  # fmt: skip
+_STYLES = {
+    "CPU": "red",
+    "GPU": "green",
+    "NIC": "blue",
+    "PCIe": "cyan",
+    "memory": "yellow",
+    "wire": "white",
+    "switch": "bright_black",
+    "device": "magenta",
+}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _WIDE = 130  # columns from which the reasons fit beside the bars
 
@@ -23,14 +32,24 @@ _WIDE = 130  # columns from which the reasons fit beside the bars
 @command
 def explain(
     file: ClusterFile,
-    source: Annotated[str, typer.Option("--from", metavar="gpuG.nodeN", help="The sending GPU.")] = "",
-    target: Annotated[str, typer.Option("--to", metavar="gpuG.nodeN", help="The receiving GPU.")] = "",
+    source: Annotated[
+        str, typer.Option("--from", metavar="gpuG.nodeN", help="The sending GPU.")
+    ] = "",
+    target: Annotated[
+        str, typer.Option("--to", metavar="gpuG.nodeN", help="The receiving GPU.")
+    ] = "",
     size: Annotated[str, typer.Option("--size", help="The payload, such as 8B or 1MiB.")] = "8B",
     technologies: Annotated[
-        str, typer.Option("--technologies", metavar="A,B,…", help="Only these (eastwest facts technology lists them).")
+        str,
+        typer.Option(
+            "--technologies",
+            metavar="A,B,…",
+            help="Only these (eastwest facts technology lists them).",
+        ),
     ] = "",
     html: Annotated[
-        Path | None, typer.Option("--html", help="Also write a report that opens without a network.")
+        Path | None,
+        typer.Option("--html", help="Also write a report that opens without a network."),
     ] = None,
     format: Format = "table",
     json: Json = False,
@@ -59,10 +78,14 @@ def _write_page(found: Explanation, file: Path) -> None:
     from eastwest.files import write_text
     from eastwest.report.pages import explain_page
 
-    paths = [(e.label, [(s.name, s.place, s.side, s.seconds) for s in e.steps]) for e in found.explained]
+    paths = [
+        (e.label, [(s.name, s.place, s.side, s.seconds) for s in e.steps]) for e in found.explained
+    ]
     why = {e.label: [s.why for s in e.steps] for e in found.explained}
     notes = [f"{e.label}: {_note(e)}." for e in found.explained]
-    page = explain_page(found.line, found.size_bytes, paths, why, (*notes, *found.remarks), found.facts)
+    page = explain_page(
+        found.line, found.size_bytes, paths, why, (*notes, *found.remarks), found.facts
+    )
     write_text(file, page)
     sys.stderr.write(f"eastwest: wrote {file}\n")
 
@@ -87,9 +110,14 @@ def _note(explained: Explained) -> str:
     """Return what the message leaves on the hosts, in words."""
     from eastwest.units import format_time
 
-    counts = [("copies", "copy", "copies"), ("context_switches", "context switch", "context switches"),
-              ("interrupts", "interrupt", "interrupts")]  # fmt: skip
-    words = [f"{n} {one if n == 1 else many}" for key, one, many in counts if (n := explained.count(key))]
+    counts = [
+        ("copies", "copy", "copies"),
+        ("context_switches", "context switch", "context switches"),
+        ("interrupts", "interrupt", "interrupts"),
+    ]
+    words = [
+        f"{n} {one if n == 1 else many}" for key, one, many in counts if (n := explained.count(key))
+    ]
     return ", ".join([f"{format_time(explained.cpu_s)} of CPU", *words])
 
 
@@ -117,7 +145,9 @@ def _waterfall(explained: Explained, width: int) -> Any:
         row = [Text(s.name), Text(where), Text(format_time(s.seconds)), mark]
         table.add_row(*row, *([Text(s.why)] if wide else []))
         at += s.seconds
-    title = Text.assemble((explained.label, "bold"), f" ({explained.technology}): {format_time(explained.seconds)}")
+    title = Text.assemble(
+        (explained.label, "bold"), f" ({explained.technology}): {format_time(explained.seconds)}"
+    )
     return Group(title, Text(_note(explained), style="dim"), table, Text(""))
 
 
@@ -131,9 +161,11 @@ def _full_blocks() -> bool:
 
 
 def bar(start: float, length: float, cells: int, blocks: bool = True) -> str:
-    """Return a bar in text: ``start`` and ``length`` are shares of the whole, ``cells`` its width; something always shows.
+    """Return a bar in text: ``start`` and ``length`` are shares of the whole, ``cells`` its width;
+    something always shows.
 
-    A bar begins at a whole cell and ends at an eighth of one; without block characters it is made of ``#``.
+    A bar begins at a whole cell and ends at an eighth of one; without block characters it is made
+    of ``#``.
     """
     first = min(int(start * cells), cells - 1)
     if not blocks:

@@ -1,4 +1,5 @@
-"""``eastwest facts``: the constants of the world that eastwest reasons with, each with range, unit and source."""
+"""``eastwest facts``: the constants of the world that eastwest reasons with, each with range, unit
+and source."""
 
 from __future__ import annotations
 
@@ -33,5 +34,7 @@ def facts(
     if not found:
         names = {fact.id for fact in catalog().facts.values()}
         close = nearest(words, names)
-        raise UserError(f"no fact matches '{words[:80]}'", hint=f"did you mean '{close}'?" if close else "")
+        raise UserError(
+            f"no fact matches '{words[:80]}'", hint=f"did you mean '{close}'?" if close else ""
+        )
     emit([facts_table(found)], form)

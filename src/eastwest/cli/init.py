@@ -13,16 +13,24 @@ from eastwest.cli.common import command
 
 @command
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write; - for stdout.")] = Path(
-        "cluster.yaml"
-    ),
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="The file to write; - for stdout.")
+    ] = Path("cluster.yaml"),
     template: Annotated[
-        str, typer.Option("--template", "-t", metavar="NAME", help="The template; --list shows them all.")
+        str,
+        typer.Option(
+            "--template", "-t", metavar="NAME", help="The template; --list shows them all."
+        ),
     ] = "llama3-70b-1024xh100",
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite a file that exists.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Overwrite a file that exists.")
+    ] = False,
     schema: Annotated[
         bool,
-        typer.Option("--schema", help="Also write the JSON Schema beside, for completion in editors (- : only that)."),
+        typer.Option(
+            "--schema",
+            help="Also write the JSON Schema beside, for completion in editors (- : only that).",
+        ),
     ] = False,
     list: Annotated[bool, typer.Option("--list", help="List the templates and leave.")] = False,
 ) -> None:
@@ -30,7 +38,13 @@ def init(
 
     Examples: eastwest init · eastwest init pod.yaml --template dgx-h100-su · eastwest init - | less
     """
-    from eastwest.study.start import cluster_schema, next_steps, start, template_names, template_text
+    from eastwest.study.start import (
+        cluster_schema,
+        next_steps,
+        start,
+        template_names,
+        template_text,
+    )
 
     if list:
         sys.stdout.write("".join(f"{name}\n" for name in template_names()))

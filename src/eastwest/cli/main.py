@@ -1,4 +1,5 @@
-"""The command line: ``eastwest VERB …``. One thin file a verb; each imports what it needs when it runs."""
+"""The command line: ``eastwest VERB …``. One thin file a verb; each imports what it needs when it
+runs."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from eastwest.cli.common import forgive_encodings
 
 app = typer.Typer(
     name="eastwest",
-    help="Decide, design, simulate, verify and measure the network between the GPUs of a training cluster.",
+    help="Decide, design, simulate, verify and measure the network between the GPUs of a "
+    "training cluster.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -19,7 +21,8 @@ app = typer.Typer(
     epilog="Start with: eastwest init cluster.yaml && eastwest compare cluster.yaml",
 )
 
-# In the order of the help page. Each module has a function of the verb's name, documented and wrapped by @command.
+# In the order of the help page. Each module has a function of the verb's name, documented and
+# wrapped by @command.
 VERBS = ("init", "check", "compare", "explain", "collective", "facts")
 
 
@@ -34,10 +37,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and leave."
+        ),
     ] = False,
 ) -> None:
-    """Decide, design, simulate, verify and measure the network between the GPUs of a training cluster."""
+    """Decide, design, simulate, verify and measure the network between the GPUs of a training
+    cluster."""
 
 
 for _verb in VERBS:

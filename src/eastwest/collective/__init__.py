@@ -1,4 +1,5 @@
-"""Collectives by formula. One idea: an algorithm is what it loads on each resource a byte, and how many steps it waits.
+"""Collectives by formula. One idea: an algorithm is what it loads on each resource a byte, and how
+many steps it waits.
 
 A family of algorithms, one file each, registered here by NCCL's name. An algorithm is a module with
 
@@ -22,11 +23,12 @@ from eastwest.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time = ``latency_s`` + bytes / ``rate_Bps`` + ``ramp_s`` x bytes / (bytes + half), as ``estimate`` adds them.
+    """Time = ``latency_s`` + bytes / ``rate_Bps`` + ``ramp_s`` x bytes / (bytes + half), as
+    ``estimate`` adds them.
 
-    ``rate_Bps`` is the algorithm bandwidth and ``limit`` names what bounds it; ``ramp_s`` is what a pipeline of
-    growing chunks loses at the most (it fills and drains once for each of its steps); ``tree_like`` marks pipelines
-    whose rate at medium sizes NCCL corrects by a table.
+    ``rate_Bps`` is the algorithm bandwidth and ``limit`` names what bounds it; ``ramp_s`` is what a
+    pipeline of growing chunks loses at the most (it fills and drains once for each of its steps);
+    ``tree_like`` marks pipelines whose rate at medium sizes NCCL corrects by a table.
     """
 
     latency_s: float

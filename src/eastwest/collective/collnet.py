@@ -1,6 +1,8 @@
-"""CollNet direct (SHARP): the network's switches add. GPUs reduce-scatter inside a node, each sends its part up once.
+"""CollNet direct (SHARP): the network's switches add. GPUs reduce-scatter inside a node, each sends
+its part up once.
 
-A node sends the buffer once and receives it once, whatever the number of nodes: half of a ring's traffic.
+A node sends the buffer once and receives it once, whatever the number of nodes: half of a ring's
+traffic.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def refusal(operation: str, comm: Communicator) -> str:
 
 
 def limits(operation: str, comm: Communicator, know: Knowledge, hops: float) -> tuple[float, str]:
-    """Return the algorithm bandwidth; inside a node each GPU's links carry the buffer ``hops`` times."""
+    """Return the algorithm bandwidth; inside a node each GPU's links carry the buffer ``hops``
+    times."""
     outside = know.between_Bps(comm) * know.of("sharp_share")
     if comm.local == 1:
         return outside, "NICs"
@@ -29,7 +32,8 @@ def limits(operation: str, comm: Communicator, know: Knowledge, hops: float) -> 
 
 
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
-    """Return the cost: all local ranks exchange their parts directly, two rounds and the way through the switches."""
+    """Return the cost: all local ranks exchange their parts directly, two rounds and the way
+    through the switches."""
     rounds = 2 if operation == "all_reduce" else 1
     rate, limit = limits(operation, comm, know, rounds * (comm.local - 1) / comm.local)
     local = min(1, comm.local - 1) * know.inside_step_s("collnet_direct", "simple", comm)

@@ -1,4 +1,5 @@
-"""CollNet chain (SHARP): as CollNet direct, but the GPUs of a node form a chain, for servers without NVSwitch."""
+"""CollNet chain (SHARP): as CollNet direct, but the GPUs of a node form a chain, for servers
+without NVSwitch."""
 
 from __future__ import annotations
 

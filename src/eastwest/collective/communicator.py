@@ -1,6 +1,8 @@
-"""Who talks: the ranks of one collective and what they may use. One idea: a collective sees rates, never technologies.
+"""Who talks: the ranks of one collective and what they may use. One idea: a collective sees rates,
+never technologies.
 
-A *node* here is what NCCL calls one: the GPUs that share an NVLink domain (a server, or a whole rack of GB200).
+A *node* here is what NCCL calls one: the GPUs that share an NVLink domain (a server, or a whole
+rack of GB200).
 """
 
 from __future__ import annotations
@@ -10,7 +12,15 @@ from dataclasses import dataclass
 
 from eastwest.errors import UserError
 
-OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "sendrecv")
+OPERATIONS = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
+    "all_to_all",
+    "sendrecv",
+)
 PROTOCOLS = ("ll", "ll128", "simple")
 
 
@@ -18,9 +28,10 @@ PROTOCOLS = ("ll", "ll128", "simple")
 class Communicator:
     """The ranks of a collective, and the rates that it has for itself.
 
-    ``ranks`` GPUs in ``nodes`` NVLink domains; ``link_Bps`` the NVLink (or PCIe) line rate of one GPU, one way;
-    ``node_Bps`` the payload rate, one way, that all NICs of one node give this collective; ``nics`` how many they
-    are; ``network_latency_s`` the one-way time of a small message between two nodes beyond the host's own work.
+    ``ranks`` GPUs in ``nodes`` NVLink domains; ``link_Bps`` the NVLink (or PCIe) line rate of one
+    GPU, one way; ``node_Bps`` the payload rate, one way, that all NICs of one node give this
+    collective; ``nics`` how many they are; ``network_latency_s`` the one-way time of a small
+    message between two nodes beyond the host's own work.
     """
 
     ranks: int
@@ -41,10 +52,13 @@ class Communicator:
     def __post_init__(self) -> None:
         if not (self.ranks >= 1 and 1 <= self.nodes <= self.ranks):
             raise UserError(
-                f"a collective needs at least one rank a node, not {self.ranks} ranks on {self.nodes} nodes"
+                f"a collective needs at least one rank a node, not {self.ranks} ranks on "
+                f"{self.nodes} nodes"
             )
         if not (
-            0 < self.link_Bps < math.inf and 0 < self.node_Bps < math.inf and 0 <= self.network_latency_s < math.inf
+            0 < self.link_Bps < math.inf
+            and 0 < self.node_Bps < math.inf
+            and 0 <= self.network_latency_s < math.inf
         ):
             raise UserError("a collective needs positive finite rates")
 
@@ -60,7 +74,8 @@ class Communicator:
 
 
 def bus_factor(operation: str, ranks: int) -> float:
-    """Return busbw over algbw, as nccl-tests defines it (doc/PERFORMANCE.md): 0 where one rank has nobody to send to."""
+    """Return busbw over algbw, as nccl-tests defines it (doc/PERFORMANCE.md): 0 where one rank has
+    nobody to send to."""
     if operation == "all_reduce":
         return 2.0 * (ranks - 1) / ranks
     if operation in ("all_gather", "reduce_scatter", "all_to_all"):
@@ -69,7 +84,8 @@ def bus_factor(operation: str, ranks: int) -> float:
 
 
 def steps(operation: str, ranks: int) -> int:
-    """Return the steps of a ring: 2(n-1) for all-reduce, n-1 for the two halves, n for the others (as NCCL counts)."""
+    """Return the steps of a ring: 2(n-1) for all-reduce, n-1 for the two halves, n for the others
+    (as NCCL counts)."""
     if operation == "all_reduce":
         return 2 * (ranks - 1)
     return ranks - 1 if operation in ("all_gather", "reduce_scatter", "all_to_all") else ranks

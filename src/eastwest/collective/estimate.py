@@ -1,4 +1,5 @@
-"""What a collective takes. One idea: NCCL's tuner chooses, our formulas (held against measurements) tell the time."""
+"""What a collective takes. One idea: NCCL's tuner chooses, our formulas (held against measurements)
+tell the time."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Estimate:
 
 
 class Estimator:
-    """Estimates in one world; costs of a communicator are worked out once and reused for all sizes."""
+    """Estimates in one world; costs of a communicator are worked out once and reused for all
+    sizes."""
 
     def __init__(self, world: World) -> None:
         self.know = Knowledge(world)
@@ -60,22 +62,35 @@ class Estimator:
         return self._costs[key]
 
     def choose(
-        self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
+        self,
+        operation: str,
+        size_bytes: float,
+        comm: Communicator,
+        algorithm: str = "",
+        protocol: str = "",
     ) -> tuple[str, str, str]:
-        """Return algorithm, protocol and reason: as NCCL's tuner chooses, or within what the caller fixed."""
+        """Return algorithm, protocol and reason: as NCCL's tuner chooses, or within what the caller
+        fixed."""
         menu = self.tuner.menu(operation, comm)
         if algorithm or protocol:
-            menu = tuple(o for o in menu if algorithm in ("", o.algorithm) and protocol in ("", o.protocol))
+            menu = tuple(
+                o for o in menu if algorithm in ("", o.algorithm) and protocol in ("", o.protocol)
+            )
         if not menu:
             return self._fixed(operation, comm, algorithm, protocol)
         times = sorted([(o.time_s(size_bytes), o.algorithm, o.protocol) for o in menu])
         best = times[0]
         if len(times) == 1:
             return best[1], best[2], "the only way"
-        reason = f"NCCL expects {best[0] * 1e6:.4g} us, {times[1][0] * 1e6:.4g} us with {times[1][1]}/{times[1][2]}"
+        reason = (
+            f"NCCL expects {best[0] * 1e6:.4g} us, {times[1][0] * 1e6:.4g} us with "
+            f"{times[1][1]}/{times[1][2]}"
+        )
         return best[1], best[2], reason
 
-    def _fixed(self, operation: str, comm: Communicator, algorithm: str, protocol: str) -> tuple[str, str, str]:
+    def _fixed(
+        self, operation: str, comm: Communicator, algorithm: str, protocol: str
+    ) -> tuple[str, str, str]:
         """Return a way that NCCL does not weigh: point to point, or what the caller insists on."""
         name = algorithm or "pairwise"
         module = ALGORITHMS[name]
@@ -83,7 +98,9 @@ class Estimator:
         self.cost(operation, name, chosen, comm)  # refuses with the reason
         return name, chosen, "as asked" if algorithm else "the only way"
 
-    def time_s(self, operation: str, algorithm: str, protocol: str, size_bytes: float, comm: Communicator) -> float:
+    def time_s(
+        self, operation: str, algorithm: str, protocol: str, size_bytes: float, comm: Communicator
+    ) -> float:
         """Return the time of one way to do it at one size."""
         return self._time_s(self.cost(operation, algorithm, protocol, comm), protocol, size_bytes)
 
@@ -97,12 +114,18 @@ class Estimator:
         return cost.latency_s + size_bytes / rate + cost.ramp_s * size_bytes / (size_bytes + half)
 
     def estimate(
-        self, operation: str, size_bytes: float, comm: Communicator, algorithm: str = "", protocol: str = ""
+        self,
+        operation: str,
+        size_bytes: float,
+        comm: Communicator,
+        algorithm: str = "",
+        protocol: str = "",
     ) -> Estimate:
         """Estimate one collective.
 
-        ``size_bytes`` follows nccl-tests: all-gather's output, reduce-scatter's input, else a rank's buffer.
-        Raises UserError for unknown names and for ways that cannot run on this communicator.
+        ``size_bytes`` follows nccl-tests: all-gather's output, reduce-scatter's input, else a
+        rank's buffer. Raises UserError for unknown names and for ways that cannot run on this
+        communicator.
         """
         if operation not in OPERATIONS:
             raise unknown_name("collective", operation, OPERATIONS)
@@ -111,8 +134,19 @@ class Estimator:
         if algorithm and algorithm not in ALGORITHMS:
             raise unknown_name("algorithm", algorithm, ALGORITHMS)
         if comm.ranks == 1:
-            return Estimate(operation, int(size_bytes), 1, self.know.launch_s(comm), "none", "none", "launch", "alone")
+            return Estimate(
+                operation,
+                int(size_bytes),
+                1,
+                self.know.launch_s(comm),
+                "none",
+                "none",
+                "launch",
+                "alone",
+            )
         name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)
         cost = self.cost(operation, name, chosen, comm)
         time = self._time_s(cost, chosen, size_bytes)
-        return Estimate(operation, int(size_bytes), comm.ranks, time, name, chosen, cost.limit, reason)
+        return Estimate(
+            operation, int(size_bytes), comm.ranks, time, name, chosen, cost.limit, reason
+        )

@@ -1,7 +1,8 @@
 """Hierarchical: reduce-scatter inside each node, all-reduce along each rail, all-gather inside.
 
-The three phases one after another; each is a ring over the ranks that it joins, with the bytes that it is left
-with. Not one of NCCL's algorithms: what frameworks do above it, and what PXN makes of an all-to-all.
+The three phases one after another; each is a ring over the ranks that it joins, with the bytes that
+it is left with. Not one of NCCL's algorithms: what frameworks do above it, and what PXN makes of an
+all-to-all.
 """
 
 from __future__ import annotations
@@ -25,12 +26,22 @@ def refusal(operation: str, comm: Communicator) -> str:
 
 
 def phases(operation: str, comm: Communicator) -> tuple[tuple[str, float, Communicator], ...]:
-    """Return the phases: operation, its share of the bytes, and who takes part (one rail has its share of NICs)."""
+    """Return the phases: operation, its share of the bytes, and who takes part (one rail has its
+    share of NICs)."""
     inside = replace(comm, ranks=comm.local, nodes=1)
-    rail = replace(comm, ranks=comm.nodes, node_Bps=comm.node_Bps / comm.local, nics=max(1, comm.nics // comm.local))
+    rail = replace(
+        comm,
+        ranks=comm.nodes,
+        node_Bps=comm.node_Bps / comm.local,
+        nics=max(1, comm.nics // comm.local),
+    )
     part = 1.0 / comm.local
     return {
-        "all_reduce": (("reduce_scatter", 1.0, inside), ("all_reduce", part, rail), ("all_gather", 1.0, inside)),
+        "all_reduce": (
+            ("reduce_scatter", 1.0, inside),
+            ("all_reduce", part, rail),
+            ("all_gather", 1.0, inside),
+        ),
         "all_gather": (("all_gather", part, rail), ("all_gather", 1.0, inside)),
         "reduce_scatter": (("reduce_scatter", 1.0, inside), ("reduce_scatter", part, rail)),
     }[operation]
@@ -38,7 +49,10 @@ def phases(operation: str, comm: Communicator) -> tuple[tuple[str, float, Commun
 
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
     """Return the sum of the phases; the limit is the phase that takes most of a byte's time."""
-    costs = [(share, ring.cost(name, protocol, who, know)) for name, share, who in phases(operation, comm)]
+    costs = [
+        (share, ring.cost(name, protocol, who, know))
+        for name, share, who in phases(operation, comm)
+    ]
     seconds_a_byte = [share / c.rate_Bps for share, c in costs]
     limit = costs[seconds_a_byte.index(max(seconds_a_byte))][1].limit
     latency = sum(c.latency_s for _, c in costs) - (len(costs) - 1) * know.launch_s(comm)

@@ -1,4 +1,5 @@
-"""What the collectives know of one world. One idea: each constant is looked up once, so that formulas stay short."""
+"""What the collectives know of one world. One idea: each constant is looked up once, so that
+formulas stay short."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from eastwest.collective.communicator import Communicator
 
 
 class Knowledge:
-    """Fitted constants (kind ``fitted``) and NCCL's step times (kind ``nccl``) of one world, remembered."""
+    """Fitted constants (kind ``fitted``) and NCCL's step times (kind ``nccl``) of one world,
+    remembered."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -24,7 +26,8 @@ class Knowledge:
         return self._number("fitted", generation, name)
 
     def protocol_share(self, protocol: str) -> float:
-        """Return the share of the wire that is payload: LL sends 4 of 8 bytes, LL128 120 of 128, Simple all."""
+        """Return the share of the wire that is payload: LL sends 4 of 8 bytes, LL128 120 of 128,
+        Simple all."""
         return self._number("fitted", "all", f"{protocol}_share")
 
     def ll_max_Bps(self, comm: Communicator) -> float:
@@ -34,7 +37,8 @@ class Knowledge:
         return self._number("nccl", comm.cpu, f"ll_max_{'2n' if comm.nodes == 2 else '4n'}_Bps")
 
     def launch_s(self, comm: Communicator) -> float:
-        """Return what every collective takes before it begins: a kernel launch on this generation's servers."""
+        """Return what every collective takes before it begins: a kernel launch on this generation's
+        servers."""
         return self.of("launch_s", comm.generation)
 
     def base_s(self, algorithm: str, protocol: str, comm: Communicator) -> float:
@@ -51,7 +55,8 @@ class Knowledge:
     def between_step_s(self, algorithm: str, protocol: str, comm: Communicator) -> float:
         """Return the time of a step between nodes.
 
-        NCCL's constants were taken on InfiniBand; what this network's message takes beyond that is added.
+        NCCL's constants were taken on InfiniBand; what this network's message takes beyond that is
+        added.
         """
         algorithm = "ring" if algorithm == "pairwise" else algorithm
         known = self._number("nccl", "net", f"{algorithm}_{protocol}_s")
@@ -62,7 +67,12 @@ class Knowledge:
     def inside_Bps(self, comm: Communicator) -> float:
         """Return what a ring gets of a GPU's links, one way."""
         if comm.rings:
-            return comm.rings * comm.link_Bps / max(1, comm.links) * self.of("ring_share", comm.generation)
+            return (
+                comm.rings
+                * comm.link_Bps
+                / max(1, comm.links)
+                * self.of("ring_share", comm.generation)
+            )
         return comm.link_Bps * self.of(
             "ring_share" if comm.links else "pcie_share", comm.generation if comm.links else "all"
         )

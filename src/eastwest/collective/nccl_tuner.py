@@ -1,8 +1,10 @@
-"""NCCL's own cost model, as its tuner has it. One idea: to know what NCCL *chooses*, compute what NCCL *believes*.
+"""NCCL's own cost model, as its tuner has it. One idea: to know what NCCL *chooses*, compute what
+NCCL *believes*.
 
-The formulas and tables are those of NCCL 2.30.7 (``src/graph/tuning.cc``, ``src/tuning``); ``docs/models.md`` lists
-them. They are not our prediction of the time: that is :mod:`eastwest.collective.estimate`. NCCL believes in
-latency plus bytes over bandwidth; so do we, but with constants held against measurements.
+The formulas and tables are those of NCCL 2.30.7 (``src/graph/tuning.cc``, ``src/tuning``);
+``docs/models.md`` lists them. They are not our prediction of the time: that is
+:mod:`eastwest.collective.estimate`. NCCL believes in latency plus bytes over bandwidth; so do we,
+but with constants held against measurements.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _OFFERED = {
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """What NCCL's graph search finds: channels and the speed of one, inside a node and between nodes."""
+    """What NCCL's graph search finds: channels and the speed of one, inside a node and between
+    nodes."""
 
     channels: int
     intra_Bps: float
@@ -38,7 +41,8 @@ def _speeds(world: World, generation: str, where: str) -> list[float]:
 
 
 def _fill(total_Bps: float, speeds: list[float], good_share: float) -> tuple[int, float]:
-    """Return channels of the fastest speed that uses a good share of the links, else of the one that uses most."""
+    """Return channels of the fastest speed that uses a good share of the links, else of the one
+    that uses most."""
     filled = [(int(total_Bps / s + 1e-9), s) for s in speeds if s <= total_Bps]
     good = [f for f in filled if f[0] * f[1] >= good_share * total_Bps]
     return good[0] if good else max(filled, key=lambda f: f[0] * f[1], default=(1, total_Bps))
@@ -47,18 +51,25 @@ def _fill(total_Bps: float, speeds: list[float], good_share: float) -> tuple[int
 def search(comm: Communicator, world: World) -> Graph:
     """Return NCCL's rings on a symmetric node: as many channels of one speed as the links carry.
 
-    A simplification of ``src/graph/search.cc`` for nodes whose GPUs are all alike: the speed that uses most of the
-    links wins, the fastest first; fast channels are split in two.
+    A simplification of ``src/graph/search.cc`` for nodes whose GPUs are all alike: the speed that
+    uses most of the links wins, the fastest first; fast channels are split in two.
     """
     gen = comm.generation
     nvlink = comm.links * world.number("nccl", gen, "nvlink_link_Bps")
-    inside = nvlink if comm.links else min(comm.link_Bps, world.number("nccl", "pcie", "gen3_x16_Bps") * 4)
+    inside = (
+        nvlink
+        if comm.links
+        else min(comm.link_Bps, world.number("nccl", "pcie", "gen3_x16_Bps") * 4)
+    )
     if comm.nodes == 1:
         if comm.rings:
             return Graph(comm.rings, inside / max(1, comm.links), inside / max(1, comm.links))
-        count, speed = _fill(inside, _speeds(world, gen, "intra"), world.number("nccl", "search", "good_share"))
+        count, speed = _fill(
+            inside, _speeds(world, gen, "intra"), world.number("nccl", "search", "good_share")
+        )
     else:
-        # Rings leave a node through its NICs, one channel a NIC; a GPU's NVLinks carry all but one hop of the node.
+        # Rings leave a node through its NICs, one channel a NIC; a GPU's NVLinks carry all but one
+        # hop of the node.
         per_nic = comm.node_Bps / max(1, comm.nics)
         room = inside * comm.local / max(1, comm.local - 1) / max(1, comm.nics)
         fitting = [s for s in _speeds(world, gen, "inter") if s <= min(per_nic * 1.02, room)]
@@ -69,7 +80,8 @@ def search(comm: Communicator, world: World) -> Graph:
 
 
 def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
-    """Return the (algorithm, protocol) pairs that NCCL weighs for this operation on this communicator."""
+    """Return the (algorithm, protocol) pairs that NCCL weighs for this operation on this
+    communicator."""
     pairs: list[tuple[str, str]] = []
     for algorithm in _OFFERED.get(operation, ()):
         if algorithm == "nvls" and not (
@@ -89,10 +101,11 @@ def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One way that NCCL weighs, with its belief: ``latency_s`` and algorithm bandwidth ``rate_Bps``.
+    """One way that NCCL weighs, with its belief: ``latency_s`` and algorithm bandwidth
+    ``rate_Bps``.
 
-    ``corrections`` are the tree's, by powers of two from 64 B; from ``plateau_bytes`` on the latency counts
-    ``plateau`` times (a ring's, between nodes).
+    ``corrections`` are the tree's, by powers of two from 64 B; from ``plateau_bytes`` on the
+    latency counts ``plateau`` times (a ring's, between nodes).
     """
 
     algorithm: str
@@ -104,11 +117,19 @@ class Offer:
     plateau_bytes: float = math.inf
 
     def time_s(self, size_bytes: float) -> float:
-        """Return NCCL's time at this size, infinite where it would not use it (``ncclTopoGetAlgoTime``)."""
+        """Return NCCL's time at this size, infinite where it would not use it
+        (``ncclTopoGetAlgoTime``)."""
         if self.rate_Bps <= 0.0:
             return math.inf
-        rate = self.rate_Bps * corrected(self.corrections, size_bytes) if self.corrections else self.rate_Bps
-        return self.latency_s * (self.plateau if size_bytes >= self.plateau_bytes else 1.0) + size_bytes / rate
+        rate = (
+            self.rate_Bps * corrected(self.corrections, size_bytes)
+            if self.corrections
+            else self.rate_Bps
+        )
+        return (
+            self.latency_s * (self.plateau if size_bytes >= self.plateau_bytes else 1.0)
+            + size_bytes / rate
+        )
 
 
 class Tuner:
@@ -123,24 +144,33 @@ class Tuner:
         key = (operation, comm)
         if key not in self._menus:
             graph = search(comm, self._world)
-            self._menus[key] = tuple(self.offer(operation, a, p, comm, graph) for a, p in offered(operation, comm))
+            self._menus[key] = tuple(
+                self.offer(operation, a, p, comm, graph) for a, p in offered(operation, comm)
+            )
         return self._menus[key]
 
-    def offer(self, operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph) -> Offer:
+    def offer(
+        self, operation: str, algorithm: str, protocol: str, comm: Communicator, graph: Graph
+    ) -> Offer:
         """Return NCCL's belief of one way (``ncclTopoTuneModel``)."""
         latency = latency_s(operation, algorithm, protocol, comm, self._world)
         rate = bandwidth_Bps(operation, algorithm, protocol, comm, graph, self._world)
         corrections = tree_corrections(self._world, protocol) if algorithm == "tree" else ()
         if (algorithm, protocol, operation) == ("ring", "simple", "all_reduce") and comm.nodes > 1:
             name = "plateau_factor_volta" if comm.generation == "volta" else "plateau_factor"
-            floor = self._world.number("nccl", "ring", "plateau_bytes_per_channel_rank") * graph.channels * comm.ranks
+            floor = (
+                self._world.number("nccl", "ring", "plateau_bytes_per_channel_rank")
+                * graph.channels
+                * comm.ranks
+            )
             factor = self._world.number("nccl", "ring", name)
             return Offer(algorithm, protocol, latency, rate, corrections, factor, floor)
         return Offer(algorithm, protocol, latency, rate, corrections)
 
 
 def tree_corrections(world: World, protocol: str) -> tuple[float, ...]:
-    """Return NCCL's corrections of the tree's bandwidth, by powers of two from 64 B (``treeCorrectionFactor``)."""
+    """Return NCCL's corrections of the tree's bandwidth, by powers of two from 64 B
+    (``treeCorrectionFactor``)."""
     return tuple(float(x) for x in world.text("nccl", "tree_correction", protocol).split())
 
 
@@ -198,7 +228,9 @@ def _ll_max_Bps(comm: Communicator, world: World) -> float:
     return world.number("nccl", comm.cpu, f"ll_max_{_column(comm.nodes)}_Bps")
 
 
-def _nvls_bus_Bps(operation: str, algorithm: str, comm: Communicator, graph: Graph, world: World) -> float:
+def _nvls_bus_Bps(
+    operation: str, algorithm: str, comm: Communicator, graph: Graph, world: World
+) -> float:
     # NVLS has a channel a head, the GPUs of a node up to a limit, each with its part of the links.
     efficiency = world.number("nccl", comm.generation, "nvls_efficiency")
     heads = max(2, min(comm.local, round(world.number("nccl", "nvls", "max_heads"))))
@@ -214,12 +246,16 @@ def _nvls_bus_Bps(operation: str, algorithm: str, comm: Communicator, graph: Gra
     bus = graph.channels * min(intra, inter)
     if algorithm == "nvls_tree":
         bus = min(
-            bus, graph.channels * world.number("nccl", comm.generation, f"nvls_tree_channel_{_column(comm.nodes)}_Bps")
+            bus,
+            graph.channels
+            * world.number("nccl", comm.generation, f"nvls_tree_channel_{_column(comm.nodes)}_Bps"),
         )
     return bus
 
 
-def _collnet_direct_bus_Bps(operation: str, comm: Communicator, graph: Graph, share: float) -> float:
+def _collnet_direct_bus_Bps(
+    operation: str, comm: Communicator, graph: Graph, share: float
+) -> float:
     if operation != "all_reduce":
         return comm.per_node * min(graph.intra_Bps, graph.inter_Bps * 0.9)
     factor = comm.per_node / graph.channels
@@ -228,8 +264,11 @@ def _collnet_direct_bus_Bps(operation: str, comm: Communicator, graph: Graph, sh
     return bus * (share if comm.generation in ("hopper", "blackwell") else 1.0)
 
 
-def latency_s(operation: str, algorithm: str, protocol: str, comm: Communicator, world: World) -> float:
-    """Return the latency that NCCL credits to a pair: its base plus steps inside and between nodes."""
+def latency_s(
+    operation: str, algorithm: str, protocol: str, comm: Communicator, world: World
+) -> float:
+    """Return the latency that NCCL credits to a pair: its base plus steps inside and between
+    nodes."""
     inside = "nvlink" if comm.links else "pci"
     base = world.number("nccl", "base", f"{algorithm}_{protocol}_s")
     intra = world.number("nccl", inside, f"{algorithm}_{protocol}_s")
@@ -242,7 +281,11 @@ def latency_s(operation: str, algorithm: str, protocol: str, comm: Communicator,
         return base + 2 * ((comm.ranks // comm.nodes - 1) * intra + log_nodes * inter)
     if algorithm == "collnet_direct":
         local = comm.ranks // comm.nodes - 1
-        return base + 2 * (min(1, local) * intra + local * world.number("nccl", "collnet", "arity_s")) + inter
+        return (
+            base
+            + 2 * (min(1, local) * intra + local * world.number("nccl", "collnet", "arity_s"))
+            + inter
+        )
     if algorithm == "collnet_chain":
         return base + 2 * (comm.ranks // comm.nodes - 1) * intra + inter
     if algorithm == "nvls":
@@ -253,12 +296,24 @@ def latency_s(operation: str, algorithm: str, protocol: str, comm: Communicator,
     return base + logs + comm.ranks * world.number("nccl", "pat", "per_rank_s")
 
 
-def _ring_steps_s(operation: str, protocol: str, comm: Communicator, intra: float, inter: float, world: World) -> float:
+def _ring_steps_s(
+    operation: str, protocol: str, comm: Communicator, intra: float, inter: float, world: World
+) -> float:
     total = steps(operation, comm.ranks)
     if operation in ("broadcast", "reduce"):
-        return inter if comm.nodes > 1 else intra  # all channels share one order: a pipeline, its latency paid once
+        return (
+            inter if comm.nodes > 1 else intra
+        )  # all channels share one order: a pipeline, its latency paid once
     overhead = 0.0
     if comm.nodes > 1:
-        overhead = world.number("nccl", comm.cpu, "post_overhead_s") * (3.0 if protocol == "simple" else 1.0)
-    between = 0 if comm.nodes == 1 else 2 * (comm.nodes - 1) if operation == "all_reduce" else comm.nodes - 1
+        overhead = world.number("nccl", comm.cpu, "post_overhead_s") * (
+            3.0 if protocol == "simple" else 1.0
+        )
+    between = (
+        0
+        if comm.nodes == 1
+        else 2 * (comm.nodes - 1)
+        if operation == "all_reduce"
+        else comm.nodes - 1
+    )
     return (total - between) * max(intra, overhead) + between * inter

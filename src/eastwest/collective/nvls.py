@@ -1,8 +1,8 @@
 """NVLS: the NVSwitch adds and multicasts. Each GPU reduces and stores its n-th part for all.
 
-A GPU's links carry the buffer out once (the switch reads it to add) plus its n-th part back to all: n+1 n-ths in
-each direction, so the algorithm bandwidth is n/(n+1) of what the links give. Between nodes it needs switches that
-add as well (SHARP).
+A GPU's links carry the buffer out once (the switch reads it to add) plus its n-th part back to all:
+n+1 n-ths in each direction, so the algorithm bandwidth is n/(n+1) of what the links give. Between
+nodes it needs switches that add as well (SHARP).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ PROTOCOLS = ("simple",)
 def refusal(operation: str, comm: Communicator) -> str:
     """NVLS needs an NVSwitch that reduces, and SHARP between nodes."""
     if not comm.in_switch:
-        return "the NVSwitch of this server does not reduce (NVLS needs Hopper or later with NVSwitch)"
+        return (
+            "the NVSwitch of this server does not reduce (NVLS needs Hopper or later with NVSwitch)"
+        )
     if comm.nodes > 1 and not comm.sharp:
         return "between nodes NVLS needs switches that reduce (SHARP); nvls_tree does not"
     return "" if comm.local > 1 else "one GPU a node has nobody to share an NVSwitch with"
@@ -34,11 +36,14 @@ def inside_Bps(operation: str, comm: Communicator, know: Knowledge) -> float:
 
 def inside_s(comm: Communicator, know: Knowledge) -> float:
     """Return the latency inside one NVLink domain, launch included."""
-    return know.of("nvls_launch_share") * know.launch_s(comm) + know.inside_step_s("nvls", "simple", comm)
+    return know.of("nvls_launch_share") * know.launch_s(comm) + know.inside_step_s(
+        "nvls", "simple", comm
+    )
 
 
 def ramp_s(comm: Communicator, know: Knowledge) -> float:
-    """Return what its pipeline loses at the most: it fills once for each part that the buffer is cut into."""
+    """Return what its pipeline loses at the most: it fills once for each part that the buffer is
+    cut into."""
     return comm.local * know.of("nvls_ramp_rank_s")
 
 

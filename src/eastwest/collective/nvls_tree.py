@@ -16,7 +16,9 @@ PROTOCOLS = ("simple",)
 def refusal(operation: str, comm: Communicator) -> str:
     """It needs NVSwitches that reduce, and at least two nodes."""
     if not comm.in_switch or comm.local < 2:
-        return "the NVSwitch of this server does not reduce (NVLS needs Hopper or later with NVSwitch)"
+        return (
+            "the NVSwitch of this server does not reduce (NVLS needs Hopper or later with NVSwitch)"
+        )
     return "" if comm.nodes > 1 else "it joins nodes, and there is only one"
 
 

@@ -1,8 +1,9 @@
-"""Pairwise exchange: every rank sends its part to every other directly (all-to-all), or to the next (send/receive).
+"""Pairwise exchange: every rank sends its part to every other directly (all-to-all), or to the next
+(send/receive).
 
-Of a rank's buffer, (n-local)/n goes through the NICs and (local-1)/n through NVLink, both at once. With PXN the
-messages of one node to one GPU leave through that GPU's rail together, so a rank starts one message a remote node
-and rail, not one a remote GPU.
+Of a rank's buffer, (n-local)/n goes through the NICs and (local-1)/n through NVLink, both at once.
+With PXN the messages of one node to one GPU leave through that GPU's rail together, so a rank
+starts one message a remote node and rail, not one a remote GPU.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ def _neighbour(comm: Communicator, know: Knowledge) -> Cost:
         latency += know.between_step_s("ring", "simple", comm)
         one_nic = know.between_Bps(comm) / max(1, comm.nics)
         return Cost(latency, min(one_nic, know.inside_Bps(comm)), "NIC")
-    return Cost(latency + know.inside_step_s("ring", "simple", comm), know.inside_Bps(comm), "NVLink")
+    return Cost(
+        latency + know.inside_step_s("ring", "simple", comm), know.inside_Bps(comm), "NVLink"
+    )
 
 
 def _everyone(comm: Communicator, know: Knowledge) -> Cost:
     n = comm.ranks
     per_byte = []
     if comm.local > 1:
-        per_byte.append(((comm.local - 1) / n / know.inside_Bps(comm), "NVLink" if comm.links else "PCIe"))
+        per_byte.append(
+            ((comm.local - 1) / n / know.inside_Bps(comm), "NVLink" if comm.links else "PCIe")
+        )
     if comm.nodes > 1:
         per_byte.append(((n - comm.local) / n * comm.local / know.between_Bps(comm), "NICs"))
     slowest, limit = max(per_byte)

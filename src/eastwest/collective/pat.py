@@ -1,7 +1,9 @@
-"""PAT: parallel aggregated trees for all-gather and reduce-scatter with one rank a node, in log2(n) rounds.
+"""PAT: parallel aggregated trees for all-gather and reduce-scatter with one rank a node, in log2(n)
+rounds.
 
-Bytes as a ring's, rounds as a tree's; NCCL credits it with three quarters of the ring's bandwidth and a linear part
-of its latency (Jeaugey 2025, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale").
+Bytes as a ring's, rounds as a tree's; NCCL credits it with three quarters of the ring's bandwidth
+and a linear part of its latency (Jeaugey 2025, "PAT: a new algorithm for all-gather and
+reduce-scatter operations at scale").
 """
 
 from __future__ import annotations
@@ -23,6 +25,14 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     """Return the cost of log2(n) rounds plus a small linear part."""
     number = know.world.number
     bus = know.between_Bps(comm) * number("nccl", "share", "pat_share")
-    rounds = tree.levels(comm.nodes) * know.between_step_s("pat", "simple", comm) / number("nccl", "pat", "log_divisor")
-    latency = know.base_s("pat", "simple", comm) + rounds + comm.ranks * number("nccl", "pat", "per_rank_s")
+    rounds = (
+        tree.levels(comm.nodes)
+        * know.between_step_s("pat", "simple", comm)
+        / number("nccl", "pat", "log_divisor")
+    )
+    latency = (
+        know.base_s("pat", "simple", comm)
+        + rounds
+        + comm.ranks * number("nccl", "pat", "per_rank_s")
+    )
     return Cost(latency, bus / bus_factor(operation, comm.ranks), "NICs")

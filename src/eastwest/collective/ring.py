@@ -2,9 +2,10 @@
 
     gpu0 -> gpu1 -> … -> gpu7 ==NIC==> gpu0' -> … -> gpu7' ==NIC==> gpu0
 
-Each link carries 2(n-1)/n of the buffer, which no algorithm without in-network reduction undercuts (Patarasuk and
-Yuan 2009). Inside a node, one GPU of each channel leaves through its NIC instead of NVLink, so with ``local`` GPUs
-a node the NVLinks carry (local-1)/local of what the NICs carry. The price is the latency of every step.
+Each link carries 2(n-1)/n of the buffer, which no algorithm without in-network reduction undercuts
+(Patarasuk and Yuan 2009). Inside a node, one GPU of each channel leaves through its NIC instead of
+NVLink, so with ``local`` GPUs a node the NVLinks carry (local-1)/local of what the NICs carry. The
+price is the latency of every step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def bus_limits(comm: Communicator, know: Knowledge) -> list[tuple[float, str]]:
         if comm.nodes > 1:
             inside *= comm.local / (comm.local - 1)
         elif comm.ranks > 2 or comm.switched:
-            # The first reduction and the last copy of a ring overlap nothing: a part of one step in n-1.
+            # The first reduction and the last copy of a ring overlap nothing: a part of one step in
+            # n-1.
             inside *= 1.0 - know.of("ring_tail", comm.generation) / max(1, comm.ranks - 1)
         limits.append((inside, "NVLink" if comm.links else "PCIe"))
     if comm.nodes > 1:
@@ -40,7 +42,8 @@ def bus_limits(comm: Communicator, know: Knowledge) -> list[tuple[float, str]]:
 
 
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
-    """Return a ring's cost: the slowest link a byte, and all steps' latency (broadcast pays its pipeline once)."""
+    """Return a ring's cost: the slowest link a byte, and all steps' latency (broadcast pays its
+    pipeline once)."""
     bus, limit = bus_limits(comm, know)[0]
     bus *= know.protocol_share(protocol)
     if protocol == "ll" and bus > know.ll_max_Bps(comm):
@@ -49,7 +52,9 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         know.base_s("ring", protocol, comm) + steps_s(operation, protocol, comm, know),
         bus / bus_factor(operation, comm.ranks),
         limit,
-        steps(operation, comm.ranks) * know.of("ring_ramp_step_s", comm.generation) if protocol == "simple" else 0.0,
+        steps(operation, comm.ranks) * know.of("ring_ramp_step_s", comm.generation)
+        if protocol == "simple"
+        else 0.0,
     )
 
 

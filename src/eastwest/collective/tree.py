@@ -1,12 +1,14 @@
-"""Double binary tree: two trees, each for half of the buffer; who is a leaf in one is inside the other.
+"""Double binary tree: two trees, each for half of the buffer; who is a leaf in one is inside the
+other.
 
         node1                 node2          inside a node the GPUs form a chain:
         /   \\                 /   \\           gpu0 - gpu1 - … - gpu7
     node0   node2   and   node3   node1 …     up with the partial sums, down with the result
 
-Latency grows with the logarithm of the nodes (Sanders, Speck and Träff 2009), which wins small and medium sizes.
-A node inside receives two halves from its children and one from its parent, besides a half as a leaf: twice the
-buffer through its NICs from three nodes on, once with two; a GPU's NVLinks carry it up and down.
+Latency grows with the logarithm of the nodes (Sanders, Speck and Träff 2009), which wins small and
+medium sizes. A node inside receives two halves from its children and one from its parent, besides a
+half as a leaf: twice the buffer through its NICs from three nodes on, once with two; a GPU's
+NVLinks carry it up and down.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The bill of materials of one network. One idea: count from the plan's links, buy from the catalog.
+"""The bill of materials of one network. One idea: count from the plan's links, buy from the
+catalog.
 
-Counts follow NVIDIA's SuperPOD reference architecture (RA-11333-001 V11, Table 8): a switch end needs one
-transceiver a cage in use, counted switch by switch; a server end one a cage, which may serve two NICs; one fibre a
-link; the fabric manager's links come on top, two on a splitter fibre.
+Counts follow NVIDIA's SuperPOD reference architecture (RA-11333-001 V11, Table 8): a switch end
+needs one transceiver a cage in use, counted switch by switch; a server end one a cage, which may
+serve two NICs; one fibre a link; the fabric manager's links come on top, two on a splitter fibre.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ LENGTHS = ("server_leaf_m", "leaf_spine_m", "spine_core_m")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: a part of the catalog, what it is for, how many, a piece's price, the sum, the power of all."""
+    """One line: a part of the catalog, what it is for, how many, a piece's price, the sum, the
+    power of all."""
 
     kind: str  # switch, nic, cable: where the catalog has the part
     part: str
@@ -58,12 +60,16 @@ class Bill:
         return math.fsum(line.power_W for line in self.lines)
 
     def count(self, what: str) -> int:
-        """Return how many pieces the lines count whose ``what`` contains the words, such as ``fibres``."""
+        """Return how many pieces the lines count whose ``what`` contains the words, such as
+        ``fibres``."""
         return sum(line.count for line in self.lines if what in line.what)
 
     def repriced(self, world: World) -> Bill:
-        """Return the same pieces at another world's prices and powers: pieces do not depend on the draw."""
-        lines = tuple(_line(world, li.kind, li.part, li.what, li.count, li.note) for li in self.lines)
+        """Return the same pieces at another world's prices and powers: pieces do not depend on the
+        draw."""
+        lines = tuple(
+            _line(world, li.kind, li.part, li.what, li.count, li.note) for li in self.lines
+        )
         return Bill(self.network, self.technology, lines)
 
     def per_gpu(self, gpus: int) -> tuple[float, float]:
@@ -81,14 +87,20 @@ class Bill:
             Column("power_W", "W", lambda v: f"{v:,.0f}"),
             Column("note", "note", right=False),
         )
-        rows = [(li.part, li.what, li.count, li.unit_USD, li.sum_USD, li.power_W, li.note) for li in self.lines]
+        rows = [
+            (li.part, li.what, li.count, li.unit_USD, li.sum_USD, li.power_W, li.note)
+            for li in self.lines
+        ]
         total = ("total", "", None, None, self.total_USD, self.total_W, "")
-        return Table(f"Bill of the {self.network} network ({self.technology})", columns, (*rows, total))
+        return Table(
+            f"Bill of the {self.network} network ({self.technology})", columns, (*rows, total)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Links of one class: its name, what stands at its upper (near) and lower (far) ends, and what it needs."""
+    """Links of one class: its name, what stands at its upper (near) and lower (far) ends, and what
+    it needs."""
 
     name: str
     near: str
@@ -119,8 +131,8 @@ def bill(
     rate_Bps : rate of one link, one way.
     nic_id : the network card to buy, or None where the servers bring it.
     nics_per_server : cards a server.
-    server_id : the server, if its cages are to be counted as it has them (a DGX H100 leads eight NICs to four
-        twin-port cages); without it each card has one cage.
+    server_id : the server, if its cages are to be counted as it has them (a DGX H100 leads eight
+        NICs to four twin-port cages); without it each card has one cage.
 
     Raises UserError if the switch speaks another technology, no cable fits, or a price is unknown.
     """
@@ -149,7 +161,8 @@ def _switches(plan: Plan, world: World) -> Iterator[Line]:
 
 
 def _classes(plan: Plan, world: World, rate_Bps: float, server_links: int) -> Iterator[Class]:
-    """Yield each class of links with its ends: servers, targets of the network, then switches tier by tier."""
+    """Yield each class of links with its ends: servers, targets of the network, then switches tier
+    by tier."""
     ports = plan.demand.rails * plan.demand.planes
     leaves, leaf_links = plan.tiers[0].switches, _cage_links(plan, world, 0)
     if len(plan.links[0]):
@@ -162,11 +175,22 @@ def _classes(plan: Plan, world: World, rate_Bps: float, server_links: int) -> It
         need = Need(rate_Bps, leaf_links, 1, _length_m(plan, world, 0))
         yield Class("target-leaf", "leaf", "target", targets, _ports(targets[:, 1], leaves), need)
     for tier in range(1, len(plan.links)):
-        links, upper, lower = plan.links[tier].astype(np.int64), plan.tiers[tier], plan.tiers[tier - 1]
+        links, upper, lower = (
+            plan.links[tier].astype(np.int64),
+            plan.tiers[tier],
+            plan.tiers[tier - 1],
+        )
         near_links = _cage_links(plan, world, tier)
         # Between models the lower one has uplink cages of their own, one link each.
-        far_links = near_links if (upper.switch or plan.switch) == (lower.switch or plan.switch) else 1
-        need = Need(_rate_Bps(plan, world, tier, rate_Bps), near_links, far_links, _length_m(plan, world, tier))
+        far_links = (
+            near_links if (upper.switch or plan.switch) == (lower.switch or plan.switch) else 1
+        )
+        need = Need(
+            _rate_Bps(plan, world, tier, rate_Bps),
+            near_links,
+            far_links,
+            _length_m(plan, world, tier),
+        )
         near = _ports(links[:, 1], upper.switches)
         yield Class(f"{lower.name}-{upper.name}", upper.name, lower.name, links, near, need)
 
@@ -178,7 +202,8 @@ def _cage_links(plan: Plan, world: World, tier: int) -> int:
 
 
 def _rate_Bps(plan: Plan, world: World, tier: int, rate_Bps: float) -> float:
-    """Return the rate of the links up to a tier: the plan's, or that of a port of the tier's own model."""
+    """Return the rate of the links up to a tier: the plan's, or that of a port of the tier's own
+    model."""
     switch = plan.tiers[tier].switch
     if switch is None:
         return rate_Bps
@@ -190,24 +215,36 @@ def _same_technology(world: World, switch: str, technology: str) -> None:
     spoken = world.text("switch", switch, "technology")
     spoken = "ethernet" if spoken in ("management", "scaleup") else spoken
     if technology != spoken:
-        raise UserError(f"switch '{switch}' speaks {spoken}, not {technology}", hint="choose a switch that speaks it")
+        raise UserError(
+            f"switch '{switch}' speaks {spoken}, not {technology}",
+            hint="choose a switch that speaks it",
+        )
 
 
-def _server_links(plan: Plan, world: World, nic_id: str | None, nics_per_server: int, server_id: str | None) -> int:
+def _server_links(
+    plan: Plan, world: World, nic_id: str | None, nics_per_server: int, server_id: str | None
+) -> int:
     """Return the links in one cage of a server."""
     ports = plan.demand.rails * plan.demand.planes
     cages = nics_per_server
     own = server_id is not None and nic_id == world.text("server", server_id, "nic")
-    if server_id is not None and own and nics_per_server == world.number("server", server_id, "nics"):
+    if (
+        server_id is not None
+        and own
+        and nics_per_server == world.number("server", server_id, "nics")
+    ):
         cages = int(world.number("server", server_id, "nic_cages"))
     return math.ceil(ports / max(1, cages))
 
 
 def _length_m(plan: Plan, world: World, tier: int) -> float:
     known = world.catalog.ids("cabling")
-    # The central length, so that a drawn world is built of the same pieces; the lines' notes tell it.
+    # The central length, so that a drawn world is built of the same pieces; the lines' notes tell
+    # it.
     return float(
-        world.catalog.fact("cabling", plan.topology if plan.topology in known else "other", LENGTHS[tier]).value
+        world.catalog.fact(
+            "cabling", plan.topology if plan.topology in known else "other", LENGTHS[tier]
+        ).value
     )
 
 
@@ -222,11 +259,14 @@ def _joined(world: World, links: Class) -> Iterator[Line]:
     at_far = _cages(_ports(links.ends[:, 0]), need.far_links)
     yield _cable_line(world, near, f"{links.name}: transceivers at the {links.near}", at_near, need)
     yield _cable_line(world, far, f"{links.name}: transceivers at the {links.far}", at_far, need)
-    yield _cable_line(world, fibre, f"{links.name}: fibres", math.ceil(len(links.ends) / fibre.links), need)
+    yield _cable_line(
+        world, fibre, f"{links.name}: fibres", math.ceil(len(links.ends) / fibre.links), need
+    )
 
 
 def _manager(plan: Plan, world: World, rate_Bps: float) -> Iterator[Line]:
-    """Yield the lines of the fabric manager's links: a transceiver each, two links on a splitter fibre."""
+    """Yield the lines of the fabric manager's links: a transceiver each, two links on a splitter
+    fibre."""
     if not plan.reserved_links:
         return
     length_m = float(world.catalog.fact("cabling", "other", "server_leaf_m").value)
@@ -236,7 +276,11 @@ def _manager(plan: Plan, world: World, rate_Bps: float) -> Iterator[Line]:
         yield _cable_line(world, joint.cable, "fabric manager: cables", plan.reserved_links, need)
         return
     _, far, fibre = _pieces(joint)
-    splitters = [p for p in parts(world.catalog) if p.type == "fibre" and p.links == 2 and p.rate_Bps == fibre.rate_Bps]
+    splitters = [
+        p
+        for p in parts(world.catalog)
+        if p.type == "fibre" and p.links == 2 and p.rate_Bps == fibre.rate_Bps
+    ]
     fibre = min(splitters, key=lambda p: p.id, default=fibre)
     yield _cable_line(world, far, "fabric manager: transceivers", plan.reserved_links, need)
     count = math.ceil(plan.reserved_links / fibre.links)
@@ -270,7 +314,8 @@ def _cages(ports: Counts, links_per_cage: int) -> int:
 
 
 def _cables(links: Class) -> int:
-    """Return the number of whole cables: one with several links at both ends joins one pair of boxes."""
+    """Return the number of whole cables: one with several links at both ends joins one pair of
+    boxes."""
     if links.need.far_links == 1:
         return _cages(_ports(links.ends[:, 1]), links.need.near_links)
     _, multiplicity = np.unique(links.ends, axis=0, return_counts=True)
@@ -279,7 +324,9 @@ def _cables(links: Class) -> int:
 
 def _price_USD(world: World, id: str) -> float:
     if not world.has("price", id, "price_USD"):
-        raise UserError(f"the catalog has no price of '{id}'", hint=f"set price.{id}.price_USD under overrides:")
+        raise UserError(
+            f"the catalog has no price of '{id}'", hint=f"set price.{id}.price_USD under overrides:"
+        )
     return world.number("price", id, "price_USD")
 
 

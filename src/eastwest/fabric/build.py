@@ -1,4 +1,5 @@
-"""The whole cluster as one graph. One idea: one server's graph is repeated, and each network's plan is laid over it.
+"""The whole cluster as one graph. One idea: one server's graph is repeated, and each network's plan
+is laid over it.
 
 ::
 
@@ -6,8 +7,9 @@
                    storage NIC ── leaf ── spine           storage      ── target
                            BMC ── leaf                    management
 
-Nodes come in this order: all of server 0, all of server 1, …; then for each network its switches, tier by tier, and
-its targets. Node i of server s is ``s * server.fabric.nodes + i``. All is done on arrays: no loop runs over servers.
+Nodes come in this order: all of server 0, all of server 1, …; then for each network its switches,
+tier by tier, and its targets. Node i of server s is ``s * server.fabric.nodes + i``. All is done on
+arrays: no loop runs over servers.
 """
 
 from __future__ import annotations
@@ -51,10 +53,12 @@ class ServerNodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """A network's plan with what its cables are: rate and latency by tier (server-leaf, leaf-spine, spine-core).
+    """A network's plan with what its cables are: rate and latency by tier (server-leaf, leaf-spine,
+    spine-core).
 
-    A latency is that of all cables of a tier or an array with one for each, in the plan's order: metres times latency
-    per metre plus FEC. ``targets`` devices share the plan's target ports equally, in order; with 0 they are no nodes.
+    A latency is that of all cables of a tier or an array with one for each, in the plan's order:
+    metres times latency per metre plus FEC. ``targets`` devices share the plan's target ports
+    equally, in order; with 0 they are no nodes.
     """
 
     network: Network
@@ -84,10 +88,13 @@ class _Cables:
     network: int
 
 
-def build_fabric(server: ServerNodes, servers: int, networks: tuple[Wiring, ...] | list[Wiring]) -> Fabric:
+def build_fabric(
+    server: ServerNodes, servers: int, networks: tuple[Wiring, ...] | list[Wiring]
+) -> Fabric:
     """Return the graph of all servers and networks.
 
-    Raises InternalError if a plan asks for ports that the server does not have, or if the result fails its check.
+    Raises InternalError if a plan asks for ports that the server does not have, or if the result
+    fails its check.
     """
     nodes, cables = [_tiled_nodes(server.fabric, servers)], []
     first = servers * server.fabric.nodes
@@ -104,7 +111,11 @@ def build_fabric(server: ServerNodes, servers: int, networks: tuple[Wiring, ...]
 
 def port_nodes(server: ServerNodes, network: Network) -> Ints:
     """Return the nodes of one server that a network's rails end on."""
-    return {Network.COMPUTE: server.nic, Network.STORAGE: server.storage_nic, Network.MANAGEMENT: server.bmc}[network]
+    return {
+        Network.COMPUTE: server.nic,
+        Network.STORAGE: server.storage_nic,
+        Network.MANAGEMENT: server.bmc,
+    }[network]
 
 
 def _check_fit(server: ServerNodes, servers: int, wiring: Wiring) -> None:
@@ -112,13 +123,18 @@ def _check_fit(server: ServerNodes, servers: int, wiring: Wiring) -> None:
     have = len(port_nodes(server, wiring.network))
     if plan.demand.servers != servers or plan.demand.rails != have:
         raise InternalError(
-            f"{name} network: planned for {plan.demand.servers} servers with {plan.demand.rails} ports,"
+            f"{name} network: planned for {plan.demand.servers} servers with "
+            f"{plan.demand.rails} ports,"
             f" not {servers} with {have}"
         )
     if len(wiring.rate_Bps) < len(plan.links) or len(wiring.latency_s) < len(plan.links):
-        raise InternalError(f"{name} network: rate and latency are needed for each of {len(plan.links)} tiers")
+        raise InternalError(
+            f"{name} network: rate and latency are needed for each of {len(plan.links)} tiers"
+        )
     if wiring.targets and plan.demand.target_ports % wiring.targets:
-        raise InternalError(f"{name} network: {plan.demand.target_ports} ports are not shared by {wiring.targets}")
+        raise InternalError(
+            f"{name} network: {plan.demand.target_ports} ports are not shared by {wiring.targets}"
+        )
 
 
 def _tiled_nodes(one: Fabric, servers: int) -> _Nodes:
@@ -149,7 +165,8 @@ def _network_nodes(wiring: Wiring) -> _Nodes:
 
 
 def _planes(plan: Plan) -> list[Ints]:
-    """Return, for the switches of each tier, the rail or else the plane that they serve; -1 if they serve several.
+    """Return, for the switches of each tier, the rail or else the plane that they serve; -1 if they
+    serve several.
 
     A switch serves a rail if every server port below it is of that rail.
     """
@@ -159,7 +176,9 @@ def _planes(plan: Plan) -> list[Ints]:
     low, high, result = below, below, []
     if demand.rails == 1:  # then the rail says nothing, the plane may
         low = high = port % demand.planes if demand.planes > 1 else np.full(demand.ports, -1)
-    plane_low = plane_high = port % demand.planes if demand.planes > 1 else np.full(demand.ports, -1)
+    plane_low = plane_high = (
+        port % demand.planes if demand.planes > 1 else np.full(demand.ports, -1)
+    )
     for tier, links in zip(plan.tiers, plan.links, strict=True):
         low, high = _bounds(low, high, links, tier.switches)
         plane_low, plane_high = _bounds(plane_low, plane_high, links, tier.switches)
@@ -184,7 +203,9 @@ def _network_cables(server: ServerNodes, wiring: Wiring, first: int) -> list[_Ca
     for tier, links in enumerate(plan.links):
         if tier:
             lower = starts[tier - 1] + links[:, 0]
-        result.append(_cables(wiring, tier, lower, starts[tier] + links[:, 1], wiring.latency_s[tier]))
+        result.append(
+            _cables(wiring, tier, lower, starts[tier] + links[:, 1], wiring.latency_s[tier])
+        )
     if wiring.targets:
         share = plan.demand.target_ports // wiring.targets
         port, leaf = plan.target_links.T
@@ -200,10 +221,14 @@ def _port_node(server: ServerNodes, wiring: Wiring, port: Longs) -> Longs:
     return port // (demand.rails * demand.planes) * server.fabric.nodes + own
 
 
-def _cables(wiring: Wiring, tier: int, lower: Longs, upper: Longs, latency_s: float | Floats) -> _Cables:
+def _cables(
+    wiring: Wiring, tier: int, lower: Longs, upper: Longs, latency_s: float | Floats
+) -> _Cables:
     rate = np.full(len(lower), wiring.rate_Bps[tier])
     latency = np.broadcast_to(np.asarray(latency_s, np.float64), lower.shape)
-    return _Cables(lower.astype(np.int32), upper.astype(np.int32), rate, latency, tier + 1, int(wiring.network))
+    return _Cables(
+        lower.astype(np.int32), upper.astype(np.int32), rate, latency, tier + 1, int(wiring.network)
+    )
 
 
 def _join(nodes: list[_Nodes], one: Fabric, servers: int, cables: list[_Cables]) -> Fabric:
@@ -211,14 +236,18 @@ def _join(nodes: list[_Nodes], one: Fabric, servers: int, cables: list[_Cables])
     lengths = [2 * len(c.lower) for c in cables]
 
     def both(inside: Floats, name: str) -> Floats:
-        return np.concatenate([np.tile(inside, servers), *(np.repeat(getattr(c, name), 2) for c in cables)])
+        return np.concatenate(
+            [np.tile(inside, servers), *(np.repeat(getattr(c, name), 2) for c in cables)]
+        )
 
     def each(inside: Ints, name: str) -> Ints:
         outside = np.repeat(np.array([getattr(c, name) for c in cables], np.int32), lengths)
         return np.concatenate([np.tile(inside, servers), outside])
 
     def ends(inside: Ints, first: str, second: str) -> Ints:
-        pairs = (np.stack([getattr(c, first), getattr(c, second)], axis=1).reshape(-1) for c in cables)
+        pairs = (
+            np.stack([getattr(c, first), getattr(c, second)], axis=1).reshape(-1) for c in cables
+        )
         return np.concatenate([np.tile(inside, servers) + step, *pairs]).astype(np.int32)
 
     return Fabric(

@@ -1,7 +1,8 @@
-"""The fabric as arrays. One idea: nodes and directed links, from the GPU to the core switch, in one graph.
+"""The fabric as arrays. One idea: nodes and directed links, from the GPU to the core switch, in one
+graph.
 
-The graph reaches inside the server, so a technology that cannot read GPU memory is simply a longer path through
-shared links, and its loss emerges from them instead of from a factor.
+The graph reaches inside the server, so a technology that cannot read GPU memory is simply a longer
+path through shared links, and its loss emerges from them instead of from a factor.
 """
 
 from __future__ import annotations
@@ -86,13 +87,17 @@ class Fabric:
         for prefix, size in (("node_", self.nodes), ("link_", self.links)):
             for name in self.__slots__:
                 if name.startswith(prefix) and len(getattr(self, name)) != size:
-                    raise InternalError(f"fabric: {name} has {len(getattr(self, name))} entries, not {size}")
+                    raise InternalError(
+                        f"fabric: {name} has {len(getattr(self, name))} entries, not {size}"
+                    )
         # Property: every link has distinct ends, both of them nodes.
         ends = np.concatenate([self.link_source, self.link_target])
         if self.links and (ends.min() < 0 or ends.max() >= self.nodes):
             raise InternalError("fabric: a link ends at no node")
         if np.any(self.link_source == self.link_target):
-            raise InternalError(f"fabric: link {int(np.argmax(self.link_source == self.link_target))} is a loop")
+            raise InternalError(
+                f"fabric: link {int(np.argmax(self.link_source == self.link_target))} is a loop"
+            )
         # Property: every rate is positive and finite, every latency is not negative and finite.
         if not np.all((self.link_rate_Bps > 0) & np.isfinite(self.link_rate_Bps)):
             raise InternalError("fabric: a link has no positive finite rate")

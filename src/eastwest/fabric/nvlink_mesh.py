@@ -1,4 +1,5 @@
-"""Rings on GPUs that are wired to each other without an NVSwitch. One idea: a ring is a closed tour, links are spent once.
+"""Rings on GPUs that are wired to each other without an NVSwitch. One idea: a ring is a closed
+tour, links are spent once.
 
 0 --- 1       an example of four GPUs: 0-1 once, 1-2 twice, 2-3 once, 0-3 twice, 0-2 once, 1-3 once
 | \\ / |       carries the tours 0-3-1-2 and 0-1-2-3, each in both directions: four rings
@@ -26,7 +27,8 @@ def parse_pairs(text: str) -> dict[Pair, int]:
 
 
 def _tours(gpus: int, links: dict[Pair, int]) -> list[tuple[Pair, ...]]:
-    """Return every closed tour over the first GPUs that follows links, as its pairs, each tour once."""
+    """Return every closed tour over the first GPUs that follows links, as its pairs, each tour
+    once."""
     tours = set()
     for order in permutations(range(1, gpus)):
         if order[0] < order[-1]:
@@ -50,7 +52,8 @@ def _most_tours(tours: list[tuple[Pair, ...]], left: dict[Pair, int], first: int
 
 @functools.cache
 def ring_count(pairs: str, gpus: int) -> int:
-    """Return how many directed rings the first ``gpus`` GPUs carry at one link's rate each; 0 if there is no tour.
+    """Return how many directed rings the first ``gpus`` GPUs carry at one link's rate each; 0 if
+    there is no tour.
 
     For at most eight GPUs, as such servers have; every tour serves both directions.
     """

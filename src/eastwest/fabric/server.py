@@ -1,16 +1,19 @@
-"""Inside the server. One idea: GPU, NIC and memory are nodes of one graph, so a detour costs what its links cost.
+"""Inside the server. One idea: GPU, NIC and memory are nodes of one graph, so a detour costs what
+its links cost.
 
 ::
 
     GPU0 … GPU7 ── NVSwitch (every GPU to every other)
       │      │
     PCIe switch 0 … 3 ── NIC0 … NIC7          GPUDirect: GPU ─ PCIe switch ─ NIC
-      │                                       staged:    GPU ─ PCIe switch ─ root ─ DRAM ─ root ─ PCIe switch ─ NIC
+      │                                       staged:    GPU ─ PCIe switch ─ root ─ DRAM ─ root ─
+      PCIe switch ─ NIC
     root complex 0 ── root complex 1
       │   ╲                │                  storage NICs and the BMC hang on root complexes
     DRAM 0  BMC          DRAM 1
 
-Structure (who hangs where) depends on counts only and is remembered; rates and latencies are read from the world.
+Structure (who hangs where) depends on counts only and is remembered; rates and latencies are read
+from the world.
 """
 
 from __future__ import annotations
@@ -72,7 +75,8 @@ class Structure:
     routes: dict[tuple[int, int], Route]  # filled as they are asked for
 
     def link_name(self, link: int) -> str:
-        """Return a link's name for people, with its direction: ``PCIe switch 3 uplink, to the root complex``."""
+        """Return a link's name for people, with its direction: ``PCIe switch 3 uplink, to the root
+        complex``."""
         names = (self.names[self.source[link]], self.names[self.target[link]])
         if self.link_class[link] == LinkClass.UPLINK:
             up = self.kind[self.source[link]] == NodeKind.PCIE_SWITCH
@@ -179,16 +183,30 @@ class Counts:
     storage_nics: int
     bmcs: int
     c2c: bool = False
-    mesh: tuple[tuple[int, int, int], ...] = ()  # (GPU, GPU, links) where they are joined without a switch
+    mesh: tuple[
+        tuple[int, int, int], ...
+    ] = ()  # (GPU, GPU, links) where they are joined without a switch
 
 
 @functools.cache
 def structure(counts: Counts) -> Structure:
-    """Return a server's structure: GPUs and NICs spread evenly and in order over PCIe switches, those over sockets."""
+    """Return a server's structure: GPUs and NICs spread evenly and in order over PCIe switches,
+    those over sockets."""
     b, gpus, nics, sockets = _Builder(), counts.gpus, counts.nics, counts.sockets
-    nvswitches, switches, storage, bmcs = counts.nvswitches, counts.pcie_switches, counts.storage_nics, counts.bmcs
-    gpu, nvswitch = b.add(NodeKind.GPU, gpus, "GPU"), b.add(NodeKind.NVSWITCH, nvswitches, "NVSwitch")
-    pcie, root = b.add(NodeKind.PCIE_SWITCH, switches, "PCIe switch"), b.add(NodeKind.ROOT, sockets, "root complex")
+    nvswitches, switches, storage, bmcs = (
+        counts.nvswitches,
+        counts.pcie_switches,
+        counts.storage_nics,
+        counts.bmcs,
+    )
+    gpu, nvswitch = (
+        b.add(NodeKind.GPU, gpus, "GPU"),
+        b.add(NodeKind.NVSWITCH, nvswitches, "NVSwitch"),
+    )
+    pcie, root = (
+        b.add(NodeKind.PCIE_SWITCH, switches, "PCIe switch"),
+        b.add(NodeKind.ROOT, sockets, "root complex"),
+    )
     dram, nic = b.add(NodeKind.DRAM, sockets, "memory of socket"), b.add(NodeKind.NIC, nics, "NIC")
     storage_nic, bmc = b.add(NodeKind.NIC, storage, "storage NIC"), b.add(NodeKind.BMC, bmcs, "BMC")
     hubs, per_hub = (pcie, switches) if switches else (root, sockets)
@@ -218,13 +236,31 @@ def structure(counts: Counts) -> Structure:
         b.join(bmc[r], root[0], LinkClass.BMC)
     to_socket = [h * sockets // per_hub for h in range(per_hub)]
     nic_of_gpu = tuple(g * nics // gpus for g in range(gpus)) if nics else ()
-    source, target, link_class, parallel = (np.array(column, np.int32) for column in zip(*b.links, strict=True))
+    source, target, link_class, parallel = (
+        np.array(column, np.int32) for column in zip(*b.links, strict=True)
+    )
     return Structure(
-        np.array(b.kind, np.int32), np.array(b.index, np.int32), tuple(b.names), source, target, link_class, parallel,
-        gpu, nvswitch, pcie, root, dram, nic, storage_nic, bmc, nic_of_gpu,
+        np.array(b.kind, np.int32),
+        np.array(b.index, np.int32),
+        tuple(b.names),
+        source,
+        target,
+        link_class,
+        parallel,
+        gpu,
+        nvswitch,
+        pcie,
+        root,
+        dram,
+        nic,
+        storage_nic,
+        bmc,
+        nic_of_gpu,
         tuple(_gpus_of_nic(r, gpus, nics) for r in range(nics)),
-        tuple(to_socket[h] for h in hub_of_gpu), tuple(to_socket[h] for h in hub_of_nic), {},
-    )  # fmt: skip
+        tuple(to_socket[h] for h in hub_of_gpu),
+        tuple(to_socket[h] for h in hub_of_nic),
+        {},
+    )
 
 
 def _gpus_of_nic(nic: int, gpus: int, nics: int) -> tuple[int, ...]:
@@ -251,11 +287,19 @@ def server_graph(world: World, server: str, nics: int = 0, nic: str = "") -> Ser
     latency = _latencies(world)
     zeros, links = np.zeros_like(form.kind), len(form.source)
     fabric = Fabric(
-        node_kind=form.kind, node_server=zeros, node_index=form.index, node_tier=zeros,
-        node_network=_networks(form), node_plane=_rails(form), link_source=form.source, link_target=form.target,
-        link_rate_Bps=rate[form.link_class] * form.lanes, link_latency_s=latency[form.link_class],
-        link_tier=np.zeros(links, np.int32), link_network=np.full(links, Network.INSIDE, np.int32),
-    )  # fmt: skip
+        node_kind=form.kind,
+        node_server=zeros,
+        node_index=form.index,
+        node_tier=zeros,
+        node_network=_networks(form),
+        node_plane=_rails(form),
+        link_source=form.source,
+        link_target=form.target,
+        link_rate_Bps=rate[form.link_class] * form.lanes,
+        link_latency_s=latency[form.link_class],
+        link_tier=np.zeros(links, np.int32),
+        link_network=np.full(links, Network.INSIDE, np.int32),
+    )
     return ServerGraph(server, form, fabric, world.number("stack", "host", "memory_share"))
 
 
@@ -264,7 +308,8 @@ def _counts(world: World, server: str, nics: int) -> Counts:
         return int(world.number("server", server, attribute))
 
     gpus, gpu = number("gpus"), world.text("server", server, "gpu")
-    # A rack's NVSwitches are shared by its trays: a tray's graph holds its part of them, at least one.
+    # A rack's NVSwitches are shared by its trays: a tray's graph holds its part of them, at least
+    # one.
     part = number("nvswitches") * gpus / number("scaleup_domain_gpus")
     nvswitches = max(1, round(part)) if part else 0
     mesh: tuple[tuple[int, int, int], ...] = ()
@@ -272,15 +317,26 @@ def _counts(world: World, server: str, nics: int) -> Counts:
         known = world.has("nvlink-mesh", gpu, "pairs")
         mesh = _mesh(world.text("nvlink-mesh", gpu, "pairs") if known else "", gpus)
     c2c = world.text("server", server, "gpu_attach") == "c2c"
-    return Counts(gpus, nvswitches, number("pcie_switches"), number("sockets"), nics or number("nics"),
-                  number("storage_nics"), number("oob_ports"), c2c, mesh)  # fmt: skip
+    return Counts(
+        gpus,
+        nvswitches,
+        number("pcie_switches"),
+        number("sockets"),
+        nics or number("nics"),
+        number("storage_nics"),
+        number("oob_ports"),
+        c2c,
+        mesh,
+    )
 
 
 @functools.cache
 def _mesh(pairs: str, gpus: int) -> tuple[tuple[int, int, int], ...]:
     """Return the links between pairs of GPUs: as listed, or one between any two."""
     if pairs:
-        return tuple((a, b, links) for (a, b), links in sorted(parse_pairs(pairs).items()) if b < gpus)
+        return tuple(
+            (a, b, links) for (a, b), links in sorted(parse_pairs(pairs).items()) if b < gpus
+        )
     return tuple((a, b, 1) for a in range(gpus) for b in range(a + 1, gpus))
 
 
@@ -291,8 +347,11 @@ def _mesh_links(counts: Counts) -> int:
 
 def _networks(form: Structure) -> Ints:
     networks = np.full_like(form.kind, Network.INSIDE)
-    for nodes, network in ((form.nic, Network.COMPUTE), (form.storage_nic, Network.STORAGE),
-                           (form.bmc, Network.MANAGEMENT)):  # fmt: skip
+    for nodes, network in (
+        (form.nic, Network.COMPUTE),
+        (form.storage_nic, Network.STORAGE),
+        (form.bmc, Network.MANAGEMENT),
+    ):
         networks[nodes] = network
     return networks
 
@@ -315,7 +374,10 @@ def _rates(world: World, server: str, card: str, nvswitches: int, mesh_links: in
     scaleup = world.number("gpu", world.text("server", server, "gpu"), "scaleup_oneway_Bps")
     gen, lanes = number("pcie_gen"), number("pcie_lanes")
     to_root = pcie_Bps(min(gen, world.number("root-complex", "server-cpu", "pcie_gen_max")), lanes)
-    nic_gen, nic_lanes = world.number("nic", card, "pcie_gen"), world.number("nic", card, "pcie_lanes")
+    nic_gen, nic_lanes = (
+        world.number("nic", card, "pcie_gen"),
+        world.number("nic", card, "pcie_lanes"),
+    )
     rate = {
         LinkClass.NVLINK: scaleup / nvswitches,
         LinkClass.MESH: scaleup / mesh_links,
@@ -346,7 +408,8 @@ _NO_TRANSIT = (NodeKind.GPU, NodeKind.NIC, NodeKind.DRAM, NodeKind.BMC)
 
 
 def route(form: Structure, source: int, target: int) -> Route:
-    """Return the links of the shortest way: fewest hops, ties by number; never through a GPU, NIC or memory.
+    """Return the links of the shortest way: fewest hops, ties by number; never through a GPU, NIC
+    or memory.
 
     Raises InternalError if there is no way, which no server has.
     """
@@ -371,7 +434,9 @@ def _search(form: Structure, source: int, target: int) -> Route:
                     ahead.append(end)
         front = ahead
     if target not in came:
-        raise InternalError(f"no way from {form.names[source]} to {form.names[target]} inside the server")
+        raise InternalError(
+            f"no way from {form.names[source]} to {form.names[target]} inside the server"
+        )
     links = []
     while target != source:
         links.append(came[target])
@@ -384,7 +449,8 @@ Flow = tuple[Route, float]  # a way and its weight
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """Summed weights of flows: of each loaded link with its name, and of each socket's memory with one of its links."""
+    """Summed weights of flows: of each loaded link with its name, and of each socket's memory with
+    one of its links."""
 
     links: Ints
     weights: Floats
@@ -404,18 +470,24 @@ def _loads(form: Structure, flows: tuple[Flow, ...]) -> Loads:
         touching = np.flatnonzero(memory & ((form.source == node) | (form.target == node)))
         if total := float(load[touching].sum()):
             memories.append((f"memory of socket {socket}", int(touching[0]), total))
-    return Loads(links, load[links], tuple(form.link_name(link) for link in links.tolist()), tuple(memories))
+    return Loads(
+        links, load[links], tuple(form.link_name(link) for link in links.tolist()), tuple(memories)
+    )
 
 
 def bottlenecks(graph: ServerGraph, flows: Iterable[Flow]) -> list[tuple[str, float]]:
-    """Return each loaded resource with the rate that a flow of weight 1 gets of it, the least first.
+    """Return each loaded resource with the rate that a flow of weight 1 gets of it, the least
+    first.
 
-    All flows are active at once. A memory serves reads and writes from one bandwidth, at the share of its peak that
-    mixed traffic reaches.
+    All flows are active at once. A memory serves reads and writes from one bandwidth, at the share
+    of its peak that mixed traffic reaches.
     """
     loads, rates = _loads(graph.structure, tuple(flows)), graph.fabric.link_rate_Bps
     found = list(zip(loads.names, (rates[loads.links] / loads.weights).tolist(), strict=True))
-    found += [(name, float(rates[link]) * graph.memory_share / weight) for name, link, weight in loads.memories]
+    found += [
+        (name, float(rates[link]) * graph.memory_share / weight)
+        for name, link, weight in loads.memories
+    ]
     return sorted(found, key=lambda pair: (pair[1], pair[0]))
 
 

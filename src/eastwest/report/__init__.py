@@ -1,1 +1,2 @@
-"""Results for people: figures, drawings, whole pages. One idea: a report knows results, never how they came about."""
+"""Results for people: figures, drawings, whole pages. One idea: a report knows results, never how
+they came about."""

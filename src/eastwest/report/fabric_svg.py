@@ -1,7 +1,8 @@
-"""A fabric as a drawing. One idea: tiers are rows, servers below; rails are colours; a line's width is its number of cables.
+"""A fabric as a drawing. One idea: tiers are rows, servers below; rails are colours; a line's width
+is its number of cables.
 
-The positions are known, so no layout is searched. The result is one SVG element that stands alone or inside a page,
-follows the reader's dark mode, and prints on white.
+The positions are known, so no layout is searched. The result is one SVG element that stands alone
+or inside a page, follows the reader's dark mode, and prints on white.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ _STYLE = """
 .fabric .soft{fill:var(--soft);font-size:11px;text-anchor:start}
 .fabric .more{fill:var(--soft);font-size:11px}
 .fabric .dots{fill:var(--soft);font-size:16px}
-.fabric .more,.fabric .dots{paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}
+.fabric .more,.fabric .dots{paint-order:stroke;stroke:var(--card);stroke-width:4px}
+.fabric .more,.fabric .dots{stroke-linejoin:round}
 .fabric .pod{fill:none;stroke:var(--frame);stroke-dasharray:4 3}
 .fabric .switch rect,.fabric .unit rect{fill:var(--card);stroke:var(--line);stroke-width:1.6}
 .fabric .cables{fill:none;stroke:var(--line)}
 .fabric .nic{stroke:none;fill:var(--line)}
-@media (prefers-color-scheme:dark){.fabric{--ink:#e8eaed;--soft:#a2abb5;--card:#1b1f24;--line:#7d8792;--frame:#3d454e}}
+@media (prefers-color-scheme:dark){
+.fabric{--ink:#e8eaed;--soft:#a2abb5;--card:#1b1f24;--line:#7d8792;--frame:#3d454e}}
 @media print{.fabric{--ink:#1c2126;--soft:#5d6670;--card:#fff;--line:#8b949e;--frame:#d5dade}}
 """
 
@@ -44,7 +47,8 @@ _STYLE = """
 def _style(rails: int) -> str:
     """Return the style with one colour a rail."""
     colours = [
-        f".fabric .r{i} rect{{stroke:{c}}}.fabric .cables.r{i}{{stroke:{c}}}.fabric .nic.r{i}{{fill:{c}}}"
+        f".fabric .r{i} rect{{stroke:{c}}}.fabric .cables.r{i}{{stroke:{c}}}.fabric "
+        f".nic.r{i}{{fill:{c}}}"
         for i, c in enumerate(palette.RAIL[: max(1, rails)])
     ]
     return _STYLE.strip() + "\n" + "\n".join(colours)
@@ -74,8 +78,11 @@ class _Place:
     width: float
 
 
-def _spread(items: Sequence[Item], left: float, width: float, servers: bool, rails: int) -> list[_Place]:
-    """Place items in a row, centred in the width; where they do not fit, boxes shrink and gaps keep their width."""
+def _spread(
+    items: Sequence[Item], left: float, width: float, servers: bool, rails: int
+) -> list[_Place]:
+    """Place items in a row, centred in the width; where they do not fit, boxes shrink and gaps keep
+    their width."""
     fixed = sum(_natural(i, servers, rails) for i in items if isinstance(i, Gap))
     boxes = sum(_natural(i, servers, rails) + SWITCH_GAP for i in items if isinstance(i, Box))
     scale = min(1.0, (width - fixed) / boxes) if boxes else 1.0
@@ -111,7 +118,9 @@ def _layout(seen: View) -> _Layout:
         for c in range(split)
     ]
     across = [
-        _width(r.columns[0], r.name == SERVERS, rails) for r in seen.rows if len(r.columns) != split or split == 1
+        _width(r.columns[0], r.name == SERVERS, rails)
+        for r in seen.rows
+        if len(r.columns) != split or split == 1
     ]
     natural = sum(wants) + COLUMN_GAP * (split - 1)
     width = min(WIDEST, max([natural, *across, 300.0]))
@@ -124,18 +133,21 @@ def _layout(seen: View) -> _Layout:
     for row in seen.rows:
         servers = row.name == SERVERS
         if len(row.columns) == split and split > 1:
-            rows.append([
-                place
-                for column, (left, wide) in zip(row.columns, frames, strict=True)
-                for place in _spread(column, left + ROOM, wide - 2 * ROOM, servers, rails)
-            ])  # fmt: skip
+            rows.append(
+                [
+                    place
+                    for column, (left, wide) in zip(row.columns, frames, strict=True)
+                    for place in _spread(column, left + ROOM, wide - 2 * ROOM, servers, rails)
+                ]
+            )
         else:
             rows.append(_evenly(row.columns[0], width, servers, rails))
     return _Layout(rows, frames, width)
 
 
 def _evenly(items: Sequence[Item], width: float, servers: bool, rails: int) -> list[_Place]:
-    """Place items over the whole width, with equal space between their middles where there is room."""
+    """Place items over the whole width, with equal space between their middles where there is
+    room."""
     tight = _spread(items, LEFT, width, servers, rails)
     slot = width / len(items)
     if any(p.width > slot - 4 for p in tight):
@@ -153,14 +165,18 @@ def _gap(place: _Place, gap: Gap, y: float, kind: str, noun: str) -> str:
     lines = [_text(place.x, y - 8, "dots", "···"), _text(place.x, y + 7, "more", count)]
     if gap.blocks:
         lines.append(_text(place.x, y + 21, "more", f"in {gap.blocks:,} {noun}"))
-    return f'<g class="gap" data-tier="{escape(kind)}" data-count="{gap.count}">{"".join(lines)}</g>'
+    return (
+        f'<g class="gap" data-tier="{escape(kind)}" data-count="{gap.count}">{"".join(lines)}</g>'
+    )
 
 
 def _switch(place: _Place, box: Box, y: float, tier: str, labelled: bool) -> str:
     label = _text(place.x, y, "", box.label) if labelled else ""
     return (
-        f'<g class="switch{_rail_class(box.rail)}" data-tier="{escape(tier)}"><title>{escape(box.title)}</title>'
-        f'<rect x="{place.x - place.width / 2:.1f}" y="{y - SWITCH_HEIGHT / 2:.1f}" width="{place.width:.1f}"'
+        f'<g class="switch{_rail_class(box.rail)}" '
+        f'data-tier="{escape(tier)}"><title>{escape(box.title)}</title>'
+        f'<rect x="{place.x - place.width / 2:.1f}" y="{y - SWITCH_HEIGHT / 2:.1f}" '
+        f'width="{place.width:.1f}"'
         f' height="{SWITCH_HEIGHT:g}" rx="3"/>{label}</g>'
     )
 
@@ -174,7 +190,8 @@ def _unit(place: _Place, box: Box, y: float, rails: int) -> str:
     top = y - SERVER_HEIGHT / 2
     radius = max(1.2, min(3.2, (place.width - 8) / rails * 0.38))
     dots = "".join(
-        f'<circle class="nic{_rail_class(r)}" cx="{_nic_x(place, r, rails):.1f}" cy="{top + 7:.1f}" r="{radius:.1f}"/>'
+        f'<circle class="nic{_rail_class(r)}" cx="{_nic_x(place, r, rails):.1f}" '
+        f'cy="{top + 7:.1f}" r="{radius:.1f}"/>'
         for r in range(rails)
     )
     # A second sheet behind tells that the box stands for many.
@@ -189,15 +206,21 @@ def _unit(place: _Place, box: Box, y: float, rails: int) -> str:
 
 def _sheet(place: _Place, top: float, shift: float) -> str:
     x = place.x - place.width / 2 + shift
-    return f'<rect x="{x:.1f}" y="{top + shift:.1f}" width="{place.width:.1f}" height="{SERVER_HEIGHT:g}" rx="4"/>'
+    return (
+        f'<rect x="{x:.1f}" y="{top + shift:.1f}" width="{place.width:.1f}" '
+        f'height="{SERVER_HEIGHT:g}" rx="4"/>'
+    )
 
 
 def line_width(cables: int) -> float:
-    """Return the width of a bundle: its area grows with the cables, up to a width that still leaves gaps."""
+    """Return the width of a bundle: its area grows with the cables, up to a width that still leaves
+    gaps."""
     return min(5.0, 0.85 * math.sqrt(cables))
 
 
-def _bundle(bundle: Bundle, places: list[dict[int, _Place]], y: list[float], rails: int, opacity: float) -> str:
+def _bundle(
+    bundle: Bundle, places: list[dict[int, _Place]], y: list[float], rails: int, opacity: float
+) -> str:
     low, up = places[bundle.tier][bundle.lower], places[bundle.tier + 1][bundle.upper]
     servers = bundle.tier == 0
     x1 = _nic_x(low, bundle.rail, rails) if servers else low.x
@@ -214,14 +237,20 @@ def _lines(seen: View, places: list[dict[int, _Place]], y: list[float]) -> list[
     many: dict[int, int] = defaultdict(int)
     for bundle in seen.bundles:
         many[bundle.tier] += 1
-    opacity = {tier: max(0.22, min(0.9, 1.25 - 0.115 * math.log2(max(2, n)))) for tier, n in many.items()}
+    opacity = {
+        tier: max(0.22, min(0.9, 1.25 - 0.115 * math.log2(max(2, n)))) for tier, n in many.items()
+    }
     return [_bundle(b, places, y, seen.rails, opacity[b.tier]) for b in seen.bundles]
 
 
 def _row_label(row: Row, y: float) -> str:
     name = "Servers" if row.name == SERVERS else row.name.capitalize()
     count = f"{row.total:,}" if row.name == SERVERS else _many(row.total, "switch", "switches")
-    return _text(4, y - 16, "row", name) + _text(4, y, "soft", count) + _text(4, y + 15, "soft", row.note)
+    return (
+        _text(4, y - 16, "row", name)
+        + _text(4, y, "soft", count)
+        + _text(4, y + 15, "soft", row.note)
+    )
 
 
 def _per_line(seen: View, tier: int) -> str:
@@ -243,16 +272,22 @@ def _cable_labels(plan: Plan, seen: View, y: list[float]) -> list[str]:
 
 
 def _frames(seen: View, layout: _Layout, y: list[float]) -> tuple[list[str], list[str]]:
-    """Draw the frame of each pod or plane, and apart from it its name, which goes over the cables."""
+    """Draw the frame of each pod or plane, and apart from it its name, which goes over the
+    cables."""
     if len(seen.columns) < 2:
         return [], []
-    tall = [i for i, row in enumerate(seen.rows) if len(row.columns) == len(seen.columns) and row.name != SERVERS]
+    tall = [
+        i
+        for i, row in enumerate(seen.rows)
+        if len(row.columns) == len(seen.columns) and row.name != SERVERS
+    ]
     top, bottom = y[max(tall)] - SWITCH_HEIGHT / 2 - 24, y[min(tall)] + SWITCH_HEIGHT / 2 + 8
     frames, names = [], []
     for name, (left, width) in zip(seen.columns, layout.frames, strict=True):
         if name:
             frames.append(
-                f'<rect class="pod" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{bottom - top:.1f}" rx="6"/>'
+                f'<rect class="pod" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
+                f'height="{bottom - top:.1f}" rx="6"/>'
             )
             if width >= 6 * len(name):
                 names.append(_text(left + width / 2, top + 11, "more", name))
@@ -266,13 +301,23 @@ def _many(count: int, one: str, several: str) -> str:
 def caption(plan: Plan) -> str:
     """Return one sentence that counts the network."""
     demand = plan.demand
-    nics = f"{_many(demand.servers, 'server', 'servers')} with {_many(demand.rails, 'NIC', 'NICs')} each"
-    others = f" and {_many(demand.target_ports, 'port', 'ports')} of other devices" if demand.target_ports else ""
+    nics = (
+        f"{_many(demand.servers, 'server', 'servers')} with "
+        f"{_many(demand.rails, 'NIC', 'NICs')} each"
+    )
+    others = (
+        f" and {_many(demand.target_ports, 'port', 'ports')} of other devices"
+        if demand.target_ports
+        else ""
+    )
     tiers = ", ".join(f"{t.switches:,} {t.name}" for t in plan.tiers)
     cables = " + ".join(f"{c:,}" for c in plan.cables)
-    reserved = f" ({plan.reserved_links} of them for the fabric manager)" if plan.reserved_links else ""
+    reserved = (
+        f" ({plan.reserved_links} of them for the fabric manager)" if plan.reserved_links else ""
+    )
     return (
-        f"{plan.topology.capitalize()}: {nics}{others}; {tiers} {'switch' if plan.switches == 1 else 'switches'} "
+        f"{plan.topology.capitalize()}: {nics}{others}; {tiers} "
+        f"{'switch' if plan.switches == 1 else 'switches'} "
         f"of {plan.switch.radix} ports ({plan.switch.id}); {cables} cables{reserved}."
     )
 
@@ -283,7 +328,8 @@ def _plain(text: str) -> str:
 
 
 def fabric_svg(plan: Plan) -> str:
-    """Return the drawing of a network as one SVG element: crisp at any size, well-formed XML, the same for the same plan."""
+    """Return the drawing of a network as one SVG element: crisp at any size, well-formed XML, the
+    same for the same plan."""
     seen = view(plan)
     layout = _layout(seen)
     rows = len(seen.rows)
@@ -295,7 +341,11 @@ def fabric_svg(plan: Plan) -> str:
     parts = [*frames, *_lines(seen, places, y), *names]
     for i, row in enumerate(seen.rows):
         parts.append(_row_label(row, y[i]))
-        labelled = all(p.width >= 6.5 * len(p.item.label) + 3 for p in places[i].values() if isinstance(p.item, Box))
+        labelled = all(
+            p.width >= 6.5 * len(p.item.label) + 3
+            for p in places[i].values()
+            if isinstance(p.item, Box)
+        )
         for place in layout.rows[i]:
             if isinstance(place.item, Gap):
                 parts.append(_gap(place, place.item, y[i], row.name, seen.noun))
@@ -306,9 +356,11 @@ def fabric_svg(plan: Plan) -> str:
     parts += _cable_labels(plan, seen, y)
     about = escape(caption(plan))
     return _plain(
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="fabric" role="img" style="--natural:{width:.0f}px"'
+        '<svg xmlns="http://www.w3.org/2000/svg" class="fabric" role="img" '
+        f'style="--natural:{width:.0f}px"'
         f' viewBox="0 0 {width:.0f} {height:.0f}"'
-        f' width="{width:.0f}" height="{height:.0f}"><title>{about}</title><style>{_style(seen.rails)}</style>'
+        f' width="{width:.0f}" '
+        f'height="{height:.0f}"><title>{about}</title><style>{_style(seen.rails)}</style>'
         + "".join(parts)
         + "</svg>"
     )

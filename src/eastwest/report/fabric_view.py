@@ -1,7 +1,8 @@
-"""What of a fabric is drawn. One idea: choose whole representatives and count the rest, so that no drawing is a hairball.
+"""What of a fabric is drawn. One idea: choose whole representatives and count the rest, so that no
+drawing is a hairball.
 
-A view has rows (servers, leaf, spine, core) of boxes and gaps. A gap says how many boxes are not drawn at that
-place; drawn and counted boxes of a row always add up to the row's number of switches.
+A view has rows (servers, leaf, spine, core) of boxes and gaps. A gap says how many boxes are not
+drawn at that place; drawn and counted boxes of a row always add up to the row's number of switches.
 
     core            [1] · 30 more ·   [32]
     spine      [1] · 30 more · [32]   126 pods more   [1] · … · [32]
@@ -43,7 +44,8 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many boxes (or ``members`` in them) are not drawn here; ``blocks`` whole pods among them."""
+    """So many boxes (or ``members`` in them) are not drawn here; ``blocks`` whole pods among
+    them."""
 
     count: int
     blocks: int = 0
@@ -80,7 +82,8 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is drawn: rows from the servers up, bundles between them, column names (of pods or planes), rails.
+    """What is drawn: rows from the servers up, bundles between them, column names (of pods or
+    planes), rails.
 
     Properties, checked by :meth:`check`:
 
@@ -105,10 +108,14 @@ class View:
             )
             # Property: boxes and gaps of a row add up to its total.
             if seen != row.total:
-                raise InternalError(f"drawing: {row.name}: {seen} of {row.total} are drawn or counted")
+                raise InternalError(
+                    f"drawing: {row.name}: {seen} of {row.total} are drawn or counted"
+                )
         drawn = [{b.index for b in row.boxes} for row in self.rows]
         # Property: a bundle joins drawn boxes of neighbouring rows.
-        if any(b.lower not in drawn[b.tier] or b.upper not in drawn[b.tier + 1] for b in self.bundles):
+        if any(
+            b.lower not in drawn[b.tier] or b.upper not in drawn[b.tier + 1] for b in self.bundles
+        ):
             raise InternalError("drawing: a bundle ends at a box that is not drawn")
 
 
@@ -118,12 +125,15 @@ def _ends(items: Sequence[int], most: int) -> list[int]:
 
 
 def _units(plan: Plan) -> tuple[Ints, list[list[int]]]:
-    """Return each server's unit and each unit's leaves: servers on the very same leaves are one unit."""
+    """Return each server's unit and each unit's leaves: servers on the very same leaves are one
+    unit."""
     demand, links = plan.demand, np.asarray(plan.links[0], np.int64)
     per_server = demand.rails * demand.planes
     leaves = np.full((demand.servers, per_server), -1, np.int64)
     leaves[links[:, 0] // per_server, links[:, 0] % per_server] = links[:, 1]
-    _, first, unit = np.unique(np.sort(leaves, axis=1), axis=0, return_index=True, return_inverse=True)
+    _, first, unit = np.unique(
+        np.sort(leaves, axis=1), axis=0, return_index=True, return_inverse=True
+    )
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first, kind="stable")] = np.arange(len(first))
     unit = rank[unit.reshape(-1)]
@@ -134,7 +144,8 @@ def _units(plan: Plan) -> tuple[Ints, list[list[int]]]:
 
 
 def _single(owner: Ints, values: Ints, count: int) -> list[int]:
-    """Return, for each owner, its value if all of its values are the same, else -1; -1 for an owner without any."""
+    """Return, for each owner, its value if all of its values are the same, else -1; -1 for an owner
+    without any."""
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
     np.minimum.at(low, owner, values)
     np.maximum.at(high, owner, values)
@@ -153,7 +164,8 @@ def _neighbours(links: Ints, chosen: Iterable[int]) -> dict[int, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """Leaves and spines by pod: the block of each leaf and spine (-1: a spine that serves several)."""
+    """Leaves and spines by pod: the block of each leaf and spine (-1: a spine that serves
+    several)."""
 
     names: list[str]
     noun: str  # what they are called: pods, rails, planes
@@ -170,8 +182,11 @@ class _Pods:
 
 
 def _pods(plan: Plan, rails: list[int]) -> _Pods:
-    """Group the leaves into the parts that are connected apart from the others, and the pods in them."""
-    island, group = (np.asarray(a, np.int64).reshape(-1) for a in (plan.leaf_island, plan.leaf_group))
+    """Group the leaves into the parts that are connected apart from the others, and the pods in
+    them."""
+    island, group = (
+        np.asarray(a, np.int64).reshape(-1) for a in (plan.leaf_island, plan.leaf_group)
+    )
     keys = sorted(set(zip(island.tolist(), group.tolist(), strict=True)))
     number = {key: i for i, key in enumerate(keys)}
     leaf = [number[key] for key in zip(island.tolist(), group.tolist(), strict=True)]
@@ -183,7 +198,9 @@ def _pods(plan: Plan, rails: list[int]) -> _Pods:
     return _Pods(names, noun, leaf, spine)
 
 
-def _pod_names(keys: list[tuple[int, int]], leaf: list[int], rails: list[int], all_rails: int) -> tuple[list[str], str]:
+def _pod_names(
+    keys: list[tuple[int, int]], leaf: list[int], rails: list[int], all_rails: int
+) -> tuple[list[str], str]:
     """Return what each block is called, and what they are called together."""
     islands = len({island for island, _ in keys})
     if len(keys) == 1:
@@ -199,15 +216,20 @@ def _pod_names(keys: list[tuple[int, int]], leaf: list[int], rails: list[int], a
         part = f"rail {rail + 1}" if by_rail else f"plane {keys[i][0] + 1}"
         again = len(keys) > all_rails and by_rail
         names.append(
-            f"{part}, part {seen[rail]}" if again else part if len(keys) == islands else f"{part}, pod {i + 1}"
+            f"{part}, part {seen[rail]}"
+            if again
+            else part
+            if len(keys) == islands
+            else f"{part}, pod {i + 1}"
         )
-    return names, "rails" if by_rail and len(keys) == all_rails else "planes" if not by_rail and len(
+    return names, "rails" if by_rail and len(
         keys
-    ) == islands else "parts"
+    ) == all_rails else "planes" if not by_rail and len(keys) == islands else "parts"
 
 
 def _chosen_leaves(pods: _Pods, blocks: list[int], first_unit: list[int]) -> list[int]:
-    """Return representative leaves: the whole first unit of each drawn block, and the last of the last block."""
+    """Return representative leaves: the whole first unit of each drawn block, and the last of the
+    last block."""
     most = max(4, 16 // len(blocks))
     chosen: list[int] = []
     for block in blocks:
@@ -239,8 +261,11 @@ def _items(
     return [*items, Gap(hidden)] if hidden else items
 
 
-def _columns(blocks: list[int], of_block: dict[int, list[Item]], sizes: Counter[int]) -> list[list[Item]]:
-    """Return one column a drawn block, and one that counts the blocks in between where some are left out."""
+def _columns(
+    blocks: list[int], of_block: dict[int, list[Item]], sizes: Counter[int]
+) -> list[list[Item]]:
+    """Return one column a drawn block, and one that counts the blocks in between where some are
+    left out."""
     columns: list[list[Item]] = []
     for at, block in enumerate(blocks):
         if at and block > blocks[at - 1] + 1:
@@ -252,8 +277,15 @@ def _columns(blocks: list[int], of_block: dict[int, list[Item]], sizes: Counter[
 
 def _switch_boxes(plan: Plan, tier: int, rails: Sequence[int]) -> dict[int, Box]:
     about = plan.tiers[tier]
-    ports = f"up to {about.down} ports down, {about.up} up" if about.up else f"up to {about.down} ports down"
-    titles = [f"{about.name} switch {i + 1}" + (f", rail {r + 1}" if r >= 0 else "") for i, r in enumerate(rails)]
+    ports = (
+        f"up to {about.down} ports down, {about.up} up"
+        if about.up
+        else f"up to {about.down} ports down"
+    )
+    titles = [
+        f"{about.name} switch {i + 1}" + (f", rail {r + 1}" if r >= 0 else "")
+        for i, r in enumerate(rails)
+    ]
     return {i: Box(i, str(i + 1), f"{titles[i]}: {ports}", rail) for i, rail in enumerate(rails)}
 
 
@@ -282,23 +314,33 @@ def _bundles(tier: int, pairs: Ints, rails: Ints) -> list[Bundle]:
         return []
     unique, which, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     rail = _single(which.reshape(-1), rails, len(unique))
-    return [Bundle(tier, int(a), int(b), int(n), r) for (a, b), n, r in zip(unique, count, rail, strict=True)]
+    return [
+        Bundle(tier, int(a), int(b), int(n), r)
+        for (a, b), n, r in zip(unique, count, rail, strict=True)
+    ]
 
 
 def _server_bundles(plan: Plan, unit: Ints, units: set[int], leaves: set[int]) -> list[Bundle]:
     """Return the cables of the drawn servers, one bundle a unit, leaf and rail."""
     links = np.asarray(plan.links[0], np.int64)
     per_server = plan.demand.rails * plan.demand.planes
-    owner, rail = unit[links[:, 0] // per_server], links[:, 0] // plan.demand.planes % plan.demand.rails
+    owner, rail = (
+        unit[links[:, 0] // per_server],
+        links[:, 0] // plan.demand.planes % plan.demand.rails,
+    )
     keep = np.isin(owner, sorted(units)) & np.isin(links[:, 1], sorted(leaves))
     triples = np.stack([owner[keep], links[keep, 1], rail[keep]], axis=1)
     unique, count = np.unique(triples, axis=0, return_counts=True)
-    return [Bundle(0, int(u), int(leaf), int(n), int(r)) for (u, leaf, r), n in zip(unique, count, strict=True)]
+    return [
+        Bundle(0, int(u), int(leaf), int(n), int(r))
+        for (u, leaf, r), n in zip(unique, count, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What of the plan is drawn: blocks (pods), leaves, units of servers; and what is known of them all."""
+    """What of the plan is drawn: blocks (pods), leaves, units of servers; and what is known of them
+    all."""
 
     pods: _Pods
     leaf_rail: list[int]
@@ -363,11 +405,14 @@ def _upper(
     links = np.asarray(plan.links[tier], np.int64).reshape(-1, 2)
     rails = np.array(lower_rails)[links[:, 0]]
     keep = np.isin(links[:, 0], sorted(lower)) & np.isin(links[:, 1], sorted(upper))
-    return _single(links[:, 1], rails, plan.tiers[tier].switches), _bundles(tier, links[keep], rails[keep])
+    return _single(links[:, 1], rails, plan.tiers[tier].switches), _bundles(
+        tier, links[keep], rails[keep]
+    )
 
 
 def view(plan: Plan) -> View:
-    """Return what to draw of a plan: everything where it is small, representatives and counts where it is large."""
+    """Return what to draw of a plan: everything where it is small, representatives and counts where
+    it is large."""
     c = _choose(plan)
     rows = [_server_row(plan, c.unit, c.units), _leaf_row(plan, c)]
     bundles = _server_bundles(plan, c.unit, c.units, c.leaves)
@@ -379,10 +424,18 @@ def view(plan: Plan) -> View:
     if len(plan.tiers) > 2:
         cores = _chosen_cores(plan, spines, c.small)
         core_rails, cables = _upper(plan, 2, spine_rails, spines, cores)
-        rows.append(_row(plan, 2, [_items(range(plan.tiers[2].switches), cores, _switch_boxes(plan, 2, core_rails))]))
+        rows.append(
+            _row(
+                plan,
+                2,
+                [_items(range(plan.tiers[2].switches), cores, _switch_boxes(plan, 2, core_rails))],
+            )
+        )
         bundles += cables
     complete = not any(isinstance(i, Gap) for row in rows for column in row.columns for i in column)
-    seen = View(tuple(rows), tuple(bundles), _column_names(c), c.pods.noun, plan.demand.rails, complete)
+    seen = View(
+        tuple(rows), tuple(bundles), _column_names(c), c.pods.noun, plan.demand.rails, complete
+    )
     seen.check()
     return seen
 
@@ -395,7 +448,8 @@ def _row(plan: Plan, tier: int, columns: Sequence[Sequence[Item]]) -> Row:
 
 
 def _chosen_spines(plan: Plan, c: _Choice) -> set[int]:
-    """Return the spines to draw: all of a small fabric, else some of those that the drawn leaves are cabled to."""
+    """Return the spines to draw: all of a small fabric, else some of those that the drawn leaves
+    are cabled to."""
     if c.small:
         return set(range(plan.tiers[1].switches))
     chosen: set[int] = set()
@@ -408,7 +462,8 @@ def _chosen_spines(plan: Plan, c: _Choice) -> set[int]:
 
 
 def _chosen_cores(plan: Plan, spines: set[int], small: bool) -> set[int]:
-    """Return the cores to draw: all of a small fabric, else the first and last of some drawn spines."""
+    """Return the cores to draw: all of a small fabric, else the first and last of some drawn
+    spines."""
     if small:
         return set(range(plan.tiers[2].switches))
     near = _neighbours(np.asarray(plan.links[2], np.int64), spines)

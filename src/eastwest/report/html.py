@@ -1,7 +1,9 @@
-"""One file that holds its whole page. One idea: nothing is fetched, and nothing from the user's file can become code.
+"""One file that holds its whole page. One idea: nothing is fetched, and nothing from the user's
+file can become code.
 
-Templates escape all text. The page's policy allows only scripts whose digest it names, and no connection at all, so
-that even a mistake here could neither run a stranger's script nor send anything out.
+Templates escape all text. The page's policy allows only scripts whose digest it names, and no
+connection at all, so that even a mistake here could neither run a stranger's script nor send
+anything out.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def _resource(name: str) -> str:
-    return resources.files("eastwest.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return (
+        resources.files("eastwest.report").joinpath("templates", name).read_text(encoding="utf-8")
+    )
 
 
 @functools.cache
@@ -37,18 +41,22 @@ def _environment() -> Environment:
 
 
 def script_safe(data: str) -> str:
-    """Return JSON that stands safely inside a script element: no tag, comment or line separator can end it."""
+    """Return JSON that stands safely inside a script element: no tag, comment or line separator can
+    end it."""
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
     return data
 
 
 def figure_json(figure: Figure) -> str:
-    """Return a figure's data and layout as JSON that is safe inside a page; the page shows the legend itself."""
+    """Return a figure's data and layout as JSON that is safe inside a page; the page shows the
+    legend itself."""
     parts = json.loads(figure.to_json())
     parts["layout"]["showlegend"] = False
     return script_safe(
-        json.dumps({"data": parts["data"], "layout": parts["layout"]}, ensure_ascii=False, sort_keys=True)
+        json.dumps(
+            {"data": parts["data"], "layout": parts["layout"]}, ensure_ascii=False, sort_keys=True
+        )
     )
 
 
@@ -61,7 +69,11 @@ def _plotly() -> str:
 
 
 def _digest(script: str) -> str:
-    return "'sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") + "'"
+    return (
+        "'sha256-"
+        + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+        + "'"
+    )
 
 
 def version() -> str:
@@ -79,11 +91,14 @@ def render(template: str, charts: bool, **page: Any) -> str:
     """
     scripts = [_plotly(), _resource("page.js")] if charts else [_resource("page.js")]
     policy = (
-        f"default-src 'none'; script-src {' '.join(_digest(s) for s in scripts)}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {' '.join(_digest(s) for s in scripts)}; style-src "
+        "'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     return (
         _environment()
         .get_template(template)
-        .render(policy=policy, scripts=scripts, style=_resource("style.css"), version=version(), **page)
+        .render(
+            policy=policy, scripts=scripts, style=_resource("style.css"), version=version(), **page
+        )
     )

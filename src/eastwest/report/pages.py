@@ -58,13 +58,18 @@ class Waterfall:
 
 
 def waterfall(name: str, stages: figures.Stages, why: Sequence[str] = ()) -> Waterfall:
-    """Return a waterfall from stages (name, place, side, seconds) and a sentence for each, where there is one."""
+    """Return a waterfall from stages (name, place, side, seconds) and a sentence for each, where
+    there is one."""
     total = math.fsum(s[3] for s in stages)
     whole, at, rows = total or 1.0, 0.0, []
     for i, (stage, place, side, seconds) in enumerate(stages):
         bar = Bar(round(100 * at / whole, 3), round(100 * seconds / whole, 3), palette.place(place))
         reason = why[i] if i < len(why) else ""
-        rows.append(StageRow(stage, place, side, shown.time(seconds), shown.share(seconds / whole), bar, reason))
+        rows.append(
+            StageRow(
+                stage, place, side, shown.time(seconds), shown.share(seconds / whole), bar, reason
+            )
+        )
         at += seconds
     return Waterfall(name, total, shown.time(total), tuple(rows))
 
@@ -77,16 +82,22 @@ def _technology_keys(comparison: Comparison) -> dict[str, Key]:
 
 
 def rival(comparison: Comparison) -> Option | None:
-    """Return the option that the study compares with; where it names none, the fastest of another kind of transport.
+    """Return the option that the study compares with; where it names none, the fastest of another
+    kind of transport.
 
-    Two transports are of one kind if the host does the same in both: nothing at all for RDMA from GPU memory, say.
+    Two transports are of one kind if the host does the same in both: nothing at all for RDMA from
+    GPU memory, say.
     """
     chosen = next((o for o in comparison.options if o.chosen), None)
     if chosen is None:
         return None
     others = [o for o in comparison.options if not o.refused and not o.chosen]
     named = [o for o in others if comparison.against and o.label == comparison.against]
-    return min(named or [o for o in others if _kind(o) != _kind(chosen)], key=lambda o: o.step_s, default=None)
+    return min(
+        named or [o for o in others if _kind(o) != _kind(chosen)],
+        key=lambda o: o.step_s,
+        default=None,
+    )
 
 
 def _kind(option: Option) -> object:
@@ -105,13 +116,19 @@ def _key_figures(comparison: Comparison) -> list[tuple[str, str, str]]:
         return []
     cards = [
         (shown.time(chosen.step_s), "a training step", shown.band(chosen.step_band, shown.time)),
-        (shown.share(chosen.idle_share), "of the GPUs' time idle", "not computing: it waits for peers and the network"),
+        (
+            shown.share(chosen.idle_share),
+            "of the GPUs' time idle",
+            "not computing: it waits for peers and the network",
+        ),
     ]
     other = rival(comparison)
     if other is not None:
         saved = other.step_s - chosen.step_s
         part = shown.share(saved / other.step_s) if other.step_s else ""
-        cards.append((shown.time(saved), f"saved a step against {other.label}", f"{part} of its step"))
+        cards.append(
+            (shown.time(saved), f"saved a step against {other.label}", f"{part} of its step")
+        )
     return cards
 
 
@@ -126,13 +143,19 @@ class Cell:
 
 def _cells(option: Option) -> list[Cell]:
     return [
-        Cell("8 B latency", shown.time(option.latency_s), shown.band(option.latency_band, shown.time)),
+        Cell(
+            "8 B latency", shown.time(option.latency_s), shown.band(option.latency_band, shown.time)
+        ),
         Cell("all-reduce", shown.rate(option.busbw_Bps), shown.band(option.busbw_band, shown.rate)),
         Cell("step", shown.time(option.step_s), shown.band(option.step_band, shown.time)),
         Cell("GPU idle", shown.share(option.idle_share)),
         Cell("CPU cores", f"{option.cpu_cores:.1f}"),
         Cell("host memory", shown.rate(option.memory_Bps) if option.memory_Bps else "none"),
-        Cell("network a GPU", shown.money(option.network_USD_per_gpu), shown.band(option.cost_band, shown.money)),
+        Cell(
+            "network a GPU",
+            shown.money(option.network_USD_per_gpu),
+            shown.band(option.cost_band, shown.money),
+        ),
         Cell("power a GPU", f"{shown.number(option.network_W_per_gpu)} W"),
     ]
 
@@ -143,7 +166,13 @@ def _parts_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     rows = []
     for _, o in standing:
         seconds = [sum(s for n, s in o.parts if n == name) for name in names]
-        rows.append([o.label, *[shown.time(s) if s else shown.NOTHING for s in seconds], shown.time(o.step_s)])
+        rows.append(
+            [
+                o.label,
+                *[shown.time(s) if s else shown.NOTHING for s in seconds],
+                shown.time(o.step_s),
+            ]
+        )
     return ["technology", *names, "step"], rows
 
 
@@ -169,9 +198,15 @@ class FactRow:
 
 
 def _fact(fact: Fact) -> FactRow:
-    limits = f"{shown.quantity(fact.low, fact.unit)} – {shown.quantity(fact.high, fact.unit)}" if fact.uncertain else ""
+    limits = (
+        f"{shown.quantity(fact.low, fact.unit)} – {shown.quantity(fact.high, fact.unit)}"
+        if fact.uncertain
+        else ""
+    )
     name = f"{fact.id} {fact.attribute}"
-    return FactRow(name, shown.quantity(fact.value, fact.unit), limits, fact.source, fact.checked, fact.note)
+    return FactRow(
+        name, shown.quantity(fact.value, fact.unit), limits, fact.source, fact.checked, fact.note
+    )
 
 
 def facts_by_kind(facts: Iterable[Fact]) -> list[tuple[str, list[FactRow]]]:
@@ -184,7 +219,8 @@ def facts_by_kind(facts: Iterable[Fact]) -> list[tuple[str, list[FactRow]]]:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The bill as text: headings, rows (and whether each adds up the others), which columns are numbers."""
+    """The bill as text: headings, rows (and whether each adds up the others), which columns are
+    numbers."""
 
     heads: list[str]
     rows: list[tuple[bool, list[str]]]
@@ -193,8 +229,13 @@ class Bill:
 
 
 def _bill(table: Table) -> Bill:
-    rows = [(figures.is_total(row[0]), [cell if cell != "–" else "" for cell in row]) for row in table.shown()]
-    return Bill([c.label for c in table.columns], rows, [c.right for c in table.columns], table.notes)
+    rows = [
+        (figures.is_total(row[0]), [cell if cell != "–" else "" for cell in row])
+        for row in table.shown()
+    ]
+    return Bill(
+        [c.label for c in table.columns], rows, [c.right for c in table.columns], table.notes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +254,12 @@ def _drawing(comparison: Comparison) -> Drawing | None:
     if plan is None:
         return None
     seen = view(plan)
-    rails = [Key(f"rail {r + 1}", palette.RAIL[r % len(palette.RAIL)]) for r in range(plan.demand.rails)]
-    return Drawing(fabric_svg(plan), caption(plan), seen.complete, rails if len(rails) > 1 else [], plan.notes)
+    rails = [
+        Key(f"rail {r + 1}", palette.RAIL[r % len(palette.RAIL)]) for r in range(plan.demand.rails)
+    ]
+    return Drawing(
+        fabric_svg(plan), caption(plan), seen.complete, rails if len(rails) > 1 else [], plan.notes
+    )
 
 
 def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | None = None) -> str:
@@ -223,8 +268,10 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
     Parameters
     ----------
     comparison : the result of the study.
-    made : how and when it was made, for the footer; without it the page holds no date and is the same each time.
-    nics_Bps : line rate of all compute NICs of a server, for the reference line; else taken from the facts.
+    made : how and when it was made, for the footer; without it the page holds no date and is the
+        same each time.
+    nics_Bps : line rate of all compute NICs of a server, for the reference line; else taken from
+        the facts.
     """
     standing = figures.standing(comparison)
     slowest = max((abs(r.seconds) for r in comparison.reasons), default=0.0) or 1.0
@@ -246,14 +293,22 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
         made=made,
         comparison=comparison,
         cards=_key_figures(comparison),
-        reasons=[(shown.time(r.seconds), round(100 * abs(r.seconds) / slowest, 2), r.text) for r in comparison.reasons],
+        reasons=[
+            (shown.time(r.seconds), round(100 * abs(r.seconds) / slowest, 2), r.text)
+            for r in comparison.reasons
+        ],
         options=[(keys[o.label], o, [] if o.refused else _cells(o)) for o in comparison.options],
-        headings=[cell.heading for cell in _cells(comparison.options[0])] if comparison.options else [],
+        headings=[cell.heading for cell in _cells(comparison.options[0])]
+        if comparison.options
+        else [],
         figures={name: html.figure_json(figure) for name, figure in charts.items()},
         parts_keys=[Key(name, colour) for name, colour in parts.items()],
         parts_table=_parts_table(comparison),
         has_bands=any(o.step_band for _, o in standing),
-        busbw_keys=[keys.get(name) or Key(name, palette.technology(len(keys))) for name, _ in comparison.busbw_Bps],
+        busbw_keys=[
+            keys.get(name) or Key(name, palette.technology(len(keys)))
+            for name, _ in comparison.busbw_Bps
+        ],
         busbw_table=_busbw_table(comparison),
         place_keys=[Key(name, palette.place(name)) for name in places],
         waterfalls=[waterfall(name, stages, why.get(name, ())) for name, stages in paths],

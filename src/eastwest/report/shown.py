@@ -1,4 +1,5 @@
-"""Quantities as the report shows them. One idea: one way to write a figure, everywhere on the page."""
+"""Quantities as the report shows them. One idea: one way to write a figure, everywhere on the
+page."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def times(ratio: float) -> str:
 
 
 def band(limits: Band | None, how: Callable[[float], str]) -> str:
-    """Write a band, its unit once where both ends share it: ``8.75 – 10.1 s``; nothing without a band."""
+    """Write a band, its unit once where both ends share it: ``8.75 – 10.1 s``; nothing without a
+    band."""
     if limits is None:
         return ""
     low, high = how(limits.low), how(limits.high)

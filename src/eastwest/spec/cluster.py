@@ -1,4 +1,5 @@
-"""The cluster file, typed. One idea: what a person writes about a cluster is checked once, whole, and then frozen.
+"""The cluster file, typed. One idea: what a person writes about a cluster is checked once, whole,
+and then frozen.
 
 ::
 
@@ -6,8 +7,9 @@
                      plain values   typed, every name in the catalog,
                      and lines      every quantity in base units
 
-A :class:`Cluster` is hashable and never changes; ``model_copy(update={…})`` makes a variant. It remembers where each
-key stands in its file (:meth:`Cluster.where`), so that later checks can point there.
+A :class:`Cluster` is hashable and never changes; ``model_copy(update={…})`` makes a variant. It
+remembers where each key stands in its file (:meth:`Cluster.where`), so that later checks can point
+there.
 """
 
 from __future__ import annotations
@@ -55,15 +57,20 @@ class Section(BaseModel):
 
 
 class ComputeNetwork(Section):
-    """The network between the GPUs. Keys of its topology stand beside these, and are kept in ``options``."""
+    """The network between the GPUs. Keys of its topology stand beside these, and are kept in
+    ``options``."""
 
-    technology: Technology = Field(description="How GPUs exchange data: infiniband, roce or ethernet-tcp.")
+    technology: Technology = Field(
+        description="How GPUs exchange data: infiniband, roce or ethernet-tcp."
+    )
     switch: Name = Field(description="The switch, a name from the catalog (eastwest facts switch).")
     topology: Name = Field(
-        default="rail-optimised", description="How switches are cabled, such as rail-optimised or fat-tree."
+        default="rail-optimised",
+        description="How switches are cabled, such as rail-optimised or fat-tree.",
     )
     gpudirect: bool = Field(
-        default=True, description="Whether NICs read and write GPU memory themselves (GPUDirect RDMA)."
+        default=True,
+        description="Whether NICs read and write GPU memory themselves (GPUDirect RDMA).",
     )
     nic: Name | None = Field(
         default=None, description="The NIC, a name from the catalog; the server's own if left out."
@@ -72,12 +79,15 @@ class ComputeNetwork(Section):
         default=None, description="Compute NICs of a server; as in the catalog if left out."
     )
     rate_Bps: Rate | None = Field(
-        default=None, alias="rate", description="The rate of one NIC port; the NIC's own if left out."
+        default=None,
+        alias="rate",
+        description="The rate of one NIC port; the NIC's own if left out.",
     )
     mtu_bytes: Annotated[int, Field(ge=256, le=65_520)] | None = Field(
         default=None,
         alias="mtu",
-        description="The MTU in bytes, such as 4096 for RDMA or 9000 for TCP; the usual one if left out.",
+        description="The MTU in bytes, such as 4096 for RDMA or 9000 for TCP; the usual one if "
+        "left out.",
     )
     planes: Annotated[int, Field(ge=1, le=16)] = Field(
         default=1, description="Disjoint copies of the network, one a NIC port."
@@ -97,31 +107,50 @@ class ComputeNetwork(Section):
         kept = {key: value for key, value in values.items() if key in own}
         if values.get("technology") == "ethernet-tcp":
             kept.setdefault("gpudirect", False)
-        return kept | {"options": tuple((key, _frozen(value)) for key, value in values.items() if key not in own)}
+        return kept | {
+            "options": tuple(
+                (key, _frozen(value)) for key, value in values.items() if key not in own
+            )
+        }
 
     def option_values(self) -> dict[str, Any]:
-        """Return the topology's keys as they stand in the file, for :func:`eastwest.spec.parse.parse`."""
+        """Return the topology's keys as they stand in the file, for
+        :func:`eastwest.spec.parse.parse`."""
         return dict(self.options)
 
 
 class StorageNetwork(Section):
     """The network between servers and storage targets."""
 
-    technology: StorageTechnology = Field(description="How blocks travel: nvmeof-rdma or nvmeof-tcp.")
+    technology: StorageTechnology = Field(
+        description="How blocks travel: nvmeof-rdma or nvmeof-tcp."
+    )
     targets: Count = Field(description="Number of storage targets.")
-    switch: Name | None = Field(default=None, description="The switch; that of the compute network if left out.")
+    switch: Name | None = Field(
+        default=None, description="The switch; that of the compute network if left out."
+    )
     topology: Name = Field(default="fat-tree", description="How switches are cabled.")
-    oversubscription: Ratio = Field(default=1.0, description="Server bandwidth over uplink bandwidth, such as 4:3.")
-    drives_per_target: Annotated[int, Field(ge=1, le=1000)] = Field(default=24, description="NVMe drives of a target.")
-    ports_per_target: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="Network ports of a target.")
+    oversubscription: Ratio = Field(
+        default=1.0, description="Server bandwidth over uplink bandwidth, such as 4:3."
+    )
+    drives_per_target: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=24, description="NVMe drives of a target."
+    )
+    ports_per_target: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=2, description="Network ports of a target."
+    )
 
 
 class ManagementNetwork(Section):
-    """The network of BMCs, switches' management ports and power units; Gigabit Ethernet is right here."""
+    """The network of BMCs, switches' management ports and power units; Gigabit Ethernet is right
+    here."""
 
-    # The defaults are those of the DGX H100 SuperPOD (RA-11333-001 V11: 32 racks, 127 servers, 96 PDUs).
+    # The defaults are those of the DGX H100 SuperPOD (RA-11333-001 V11: 32 racks, 127 servers, 96
+    # PDUs).
     switch: Name = Field(default="sn2201", description="The switch, a name from the catalog.")
-    servers_per_rack: Annotated[int, Field(ge=1, le=72)] = Field(default=4, description="Servers in a rack.")
+    servers_per_rack: Annotated[int, Field(ge=1, le=72)] = Field(
+        default=4, description="Servers in a rack."
+    )
     pdus_per_rack: Annotated[int, Field(ge=0, le=16)] = Field(
         default=3, description="Power distribution units of a rack."
     )
@@ -131,8 +160,12 @@ class Networks(Section):
     """The cluster's separate physical networks."""
 
     compute: ComputeNetwork = Field(description="The network between the GPUs.")
-    storage: StorageNetwork | None = Field(default=None, description="The storage network; none if left out.")
-    management: ManagementNetwork = Field(default_factory=ManagementNetwork, description="The out-of-band network.")
+    storage: StorageNetwork | None = Field(
+        default=None, description="The storage network; none if left out."
+    )
+    management: ManagementNetwork = Field(
+        default_factory=ManagementNetwork, description="The out-of-band network."
+    )
 
 
 class Parallel(Section):
@@ -140,8 +173,12 @@ class Parallel(Section):
 
     tensor: Degree | None = Field(default=None, description="Tensor parallel degree.")
     pipeline: Degree | None = Field(default=None, description="Pipeline stages.")
-    data: Degree | None = Field(default=None, description="Data parallel replicas; what remains if left out.")
-    expert: Degree | None = Field(default=None, description="Expert parallel degree (mixture of experts only).")
+    data: Degree | None = Field(
+        default=None, description="Data parallel replicas; what remains if left out."
+    )
+    expert: Degree | None = Field(
+        default=None, description="Expert parallel degree (mixture of experts only)."
+    )
     context: Degree | None = Field(default=None, description="Context parallel degree.")
 
 
@@ -150,30 +187,43 @@ def _parallel_tag(value: Any) -> str:
 
 
 ParallelOrAuto = Annotated[
-    Annotated[Parallel, Tag("<mapping>")] | Annotated[Literal["auto"], Tag("<word>")], Discriminator(_parallel_tag)
+    Annotated[Parallel, Tag("<mapping>")] | Annotated[Literal["auto"], Tag("<word>")],
+    Discriminator(_parallel_tag),
 ]
 
 
 class Job(Section):
     """The training job that the cluster is judged by."""
 
-    model: Name = Field(description="A model of the catalog, or the path of a Hugging Face config.json.")
-    parallel: ParallelOrAuto = Field(default="auto", description="How the model is split over GPUs, or auto.")
-    global_batch: Annotated[int, Field(ge=1, le=10**9)] = Field(description="Sequences of one optimizer step.")
+    model: Name = Field(
+        description="A model of the catalog, or the path of a Hugging Face config.json."
+    )
+    parallel: ParallelOrAuto = Field(
+        default="auto", description="How the model is split over GPUs, or auto."
+    )
+    global_batch: Annotated[int, Field(ge=1, le=10**9)] = Field(
+        description="Sequences of one optimizer step."
+    )
     micro_batch: Annotated[int, Field(ge=1, le=65_536)] = Field(
         default=1, description="Sequences a GPU computes at once."
     )
     sequence: Annotated[int, Field(ge=1, le=10**8)] = Field(description="Tokens of a sequence.")
-    precision: Precision = Field(default="bf16", description="Arithmetic of matrix products: bf16, fp16, fp8 or fp32.")
+    precision: Precision = Field(
+        default="bf16", description="Arithmetic of matrix products: bf16, fp16, fp8 or fp32."
+    )
     recompute: Literal["none", "selective", "full"] = Field(
         default="none", description="What is computed again backwards."
     )
     zero: Annotated[int, Field(ge=0, le=3)] = Field(
         default=1,
-        description="What data parallel replicas share: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights.",
+        description="What data parallel replicas share: 0 nothing, 1 optimizer, 2 and "
+        "gradients, 3 and weights.",
     )
-    overlap: bool = Field(default=True, description="Whether gradients travel while the backward pass still computes.")
-    # Megatron-LM accumulates and reduces in FP32 with --bf16 (arguments.py: accumulate_allreduce_grads_in_fp32).
+    overlap: bool = Field(
+        default=True, description="Whether gradients travel while the backward pass still computes."
+    )
+    # Megatron-LM accumulates and reduces in FP32 with --bf16 (arguments.py:
+    # accumulate_allreduce_grads_in_fp32).
     gradient_precision: Literal["fp32", "bf16", "fp16"] = Field(
         default="fp32", description="Precision of gradients exchanged."
     )
@@ -215,7 +265,9 @@ Overrides = Annotated[
 class Cluster(Section):
     """A cluster and its job, as its file tells, checked."""
 
-    name: Annotated[str, Field(min_length=1, max_length=100)] = Field(description="A name for reports.")
+    name: Annotated[str, Field(min_length=1, max_length=100)] = Field(
+        description="A name for reports."
+    )
     servers: Count = Field(description="The number of servers.")
     server: Name = Field(description="The server, a name from the catalog (eastwest facts server).")
     gpus: Annotated[int, Field(ge=1, le=10**8)] | None = Field(
@@ -223,10 +275,12 @@ class Cluster(Section):
     )
     networks: Networks = Field(description="The networks: compute, storage, management.")
     job: Job = Field(description="The training job.")
-    expect: Annotated[tuple[Expect, ...], BeforeValidator(_list_as_tuple), Field(max_length=100)] = Field(
-        default=(), description="What must hold, one line each, such as 'step <= 12s'."
+    expect: Annotated[
+        tuple[Expect, ...], BeforeValidator(_list_as_tuple), Field(max_length=100)
+    ] = Field(default=(), description="What must hold, one line each, such as 'step <= 12s'.")
+    overrides: Overrides = Field(
+        default=(), description="Facts set in place: 'qm9700.price_USD: 45000'."
     )
-    overrides: Overrides = Field(default=(), description="Facts set in place: 'qm9700.price_USD: 45000'.")
     _marks: Marks = PrivateAttr(default_factory=Marks)
 
     @property
@@ -235,7 +289,8 @@ class Cluster(Section):
         return self._marks
 
     def where(self, path: str, at_key: bool = False) -> str:
-        """Return ``file:line:column: key.path`` of a key path such as ``networks.compute.topology``."""
+        """Return ``file:line:column: key.path`` of a key path such as
+        ``networks.compute.topology``."""
         return self._marks.where(tuple(path.split(".")) if path else (), at_key)
 
     def with_line(self, error: UserError) -> UserError:
@@ -244,7 +299,11 @@ class Cluster(Section):
 
     def facts(self) -> Catalog:
         """Return the catalog with the file's overrides in place."""
-        return catalog().with_overrides({o.key: o.value for o in self.overrides}) if self.overrides else catalog()
+        return (
+            catalog().with_overrides({o.key: o.value for o in self.overrides})
+            if self.overrides
+            else catalog()
+        )
 
     def server_gpus(self) -> int:
         """Return the number of GPUs of one server."""
@@ -255,12 +314,14 @@ class Cluster(Section):
         return self.servers * self.server_gpus()
 
     def config_path(self) -> FilePath | None:
-        """Return the path of the job's config.json, relative to the cluster file; None for a model of the catalog."""
+        """Return the path of the job's config.json, relative to the cluster file; None for a model
+        of the catalog."""
         return config_path(self.job.model, self._marks.name)
 
 
 def compute_keys() -> dict[str, str]:
-    """Return the keys of a compute network that are the same for every topology, with their descriptions."""
+    """Return the keys of a compute network that are the same for every topology, with their
+    descriptions."""
     fields = ComputeNetwork.model_fields.items()
     return {f.alias or name: f.description or name for name, f in fields if name != "options"}
 
@@ -278,7 +339,8 @@ def load_cluster(path: str | FilePath) -> Cluster:
 
 
 def parse_cluster(text: str, name: str = "cluster.yaml") -> Cluster:
-    """Read and check the text of a cluster file; ``name`` stands in messages, and paths are relative to it."""
+    """Read and check the text of a cluster file; ``name`` stands in messages, and paths are
+    relative to it."""
     marked = load(text, name)
     values, collector = dict(marked.value), Collector(marked.marks)
     if isinstance(values.get("overrides"), dict):

@@ -1,4 +1,5 @@
-"""Expectations: what must hold, one a line. One idea: ``all_reduce 1GiB >= 350GB/s`` is a typed bound on one figure.
+"""Expectations: what must hold, one a line. One idea: ``all_reduce 1GiB >= 350GB/s`` is a typed
+bound on one figure.
 
 Grammar::
 
@@ -15,11 +16,21 @@ from dataclasses import dataclass
 from eastwest.errors import UserError, unknown_name
 from eastwest.units import parse_rate, parse_size, parse_time
 
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_receive")
+COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "broadcast",
+    "reduce",
+    "send_receive",
+)
 SUBJECTS = (*COLLECTIVES, "latency", "step", "gpu_idle")
 EXAMPLE = "such as 'all_reduce 1GiB >= 350GB/s' or 'step <= 12s'"
 
-_FORM = re.compile(r"\s*([A-Za-z_-]{1,40})(?:\s+([^<>=\s][^<>=]{0,40}?))?\s*(>=|<=|>|<)\s*([^<>=]{1,40}?)\s*")
+_FORM = re.compile(
+    r"\s*([A-Za-z_-]{1,40})(?:\s+([^<>=\s][^<>=]{0,40}?))?\s*(>=|<=|>|<)\s*([^<>=]{1,40}?)\s*"
+)
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 
 
@@ -48,7 +59,12 @@ def parse_expectation(text: str) -> Expectation:
     match = _FORM.fullmatch(text) if len(text) <= 200 else None
     if match is None:
         raise UserError(f"'{text[:60]}' is not an expectation", hint=EXAMPLE)
-    subject, size, comparison, bound = match[1].lower().replace("-", "_"), match[2], match[3], match[4]
+    subject, size, comparison, bound = (
+        match[1].lower().replace("-", "_"),
+        match[2],
+        match[3],
+        match[4],
+    )
     if subject not in SUBJECTS:
         raise unknown_name("figure", match[1], SUBJECTS)
     needs_size = subject in COLLECTIVES or subject == "latency"
@@ -64,7 +80,8 @@ def parse_expectation(text: str) -> Expectation:
 
 
 def _bound(subject: str, text: str) -> tuple[float, str]:
-    """Return the bound and its unit: a rate or a time for a collective, a time for latency and step, a share."""
+    """Return the bound and its unit: a rate or a time for a collective, a time for latency and
+    step, a share."""
     if subject == "gpu_idle":
         match = _SHARE.fullmatch(text)
         if match is None or float(match[1]) > 100:

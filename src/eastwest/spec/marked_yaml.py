@@ -1,8 +1,10 @@
-"""YAML that remembers where each key stands. One idea: plain values beside a map from key path to line and column.
+"""YAML that remembers where each key stands. One idea: plain values beside a map from key path to
+line and column.
 
-Only what a cluster file needs is read: one mapping, text keys, scalars of the YAML 1.2 core schema (so ``2:1``,
-``yes`` and ``2026-01-01`` stay text). Tags, merge keys, doubled keys and several documents are refused; depth, size
-and what aliases expand to are bounded, so that no file can exhaust memory or the stack.
+Only what a cluster file needs is read: one mapping, text keys, scalars of the YAML 1.2 core schema
+(so ``2:1``, ``yes`` and ``2026-01-01`` stay text). Tags, merge keys, doubled keys and several
+documents are refused; depth, size and what aliases expand to are bounded, so that no file can
+exhaust memory or the stack.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ _WORDS: dict[str, bool | None] = {
 }
 # What libyaml (and PyYAML's own parser) say, in words of the person who edits the file.
 _PLAIN = (
-    ("mapping values are not allowed", "unexpected ':' (wrong indentation, or text with ': ' that is not quoted?)"),
+    (
+        "mapping values are not allowed",
+        "unexpected ':' (wrong indentation, or text with ': ' that is not quoted?)",
+    ),
     ("could not find expected ':'", "expected 'key: value'"),
     ("did not find expected ',' or", "a bracket is opened here and never closed"),
     ("expected ',' or", "a bracket is opened here and never closed"),
@@ -42,14 +47,20 @@ _PLAIN = (
     ("did not find expected key", "expected a key (is the line wrongly indented?)"),
     ("expected <block end>", "expected a key (is the line wrongly indented?)"),
     ("did not find expected '-'", "a list ends here without its indentation ending"),
-    ("sequence entries are not allowed", "a list item '- ' cannot stand here; put it on a line of its own"),
-    ("unknown escape character", "unknown escape in double quotes; use single quotes or double the backslash"),
+    (
+        "sequence entries are not allowed",
+        "a list item '- ' cannot stand here; put it on a line of its own",
+    ),
+    (
+        "unknown escape character",
+        "unknown escape in double quotes; use single quotes or double the backslash",
+    ),
     ("did not find expected <document start>", "something stands after the end of the mapping"),
     ("expected '<document start>'", "something stands after the end of the mapping"),
     ("exceeded maximum nesting depth", f"nested deeper than {DEEPEST} levels"),
     ("expected node content", "expected a value"),
     ("expected the node content", "expected a value"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +72,14 @@ class Marked:
 
 
 def load(text: str, name: str) -> Marked:
-    """Read one mapping with its marks. Raises UserError with ``name:line:column`` for everything else."""
+    """Read one mapping with its marks. Raises UserError with ``name:line:column`` for everything
+    else."""
     lines = tuple(printable(line) for line in _BREAK.split(text))
     marks = Marks(name, lines)
     if len(text) > LARGEST_CHARACTERS:
-        raise UserError(f"the file has {len(text):,} characters; a cluster file has a page", where=name)
+        raise UserError(
+            f"the file has {len(text):,} characters; a cluster file has a page", where=name
+        )
     if "\x00" in text:
         raise UserError("the file is binary; expected YAML text", where=name)
     if any("\ud800" <= character <= "\udfff" for character in text):
@@ -82,7 +96,9 @@ def load(text: str, name: str) -> Marked:
 
 def fail(marks: Marks, mark: Mark | None, what: str, hint: str = "", path: Path = ()) -> UserError:
     """Build an error at a mark, with the line shown beneath."""
-    return SpecError((Problem(what, place(marks.name, mark, show_path(path)), hint, mark, marks.excerpt(mark)),))
+    return SpecError(
+        (Problem(what, place(marks.name, mark, show_path(path)), hint, mark, marks.excerpt(mark)),)
+    )
 
 
 def _mark(event: yaml.Event) -> Mark:
@@ -103,7 +119,9 @@ def _syntax(marks: Marks, error: yaml.MarkedYAMLError) -> UserError:
     if "cannot start any token" in problem and at is not None:
         found = marks.lines[at.line][at.column : at.column + 1]
         what = (
-            "indent with spaces, not with a tab" if found == "\t" else f"text that starts with '{found}' needs quotes"
+            "indent with spaces, not with a tab"
+            if found == "\t"
+            else f"text that starts with '{found}' needs quotes"
         )
     end = error.problem_mark is not None and error.problem_mark.line >= line_count - 1
     hint = "the file ends in the middle of it: was it cut?" if opened and end else ""
@@ -120,7 +138,8 @@ def _unreadable(text: str, marks: Marks, error: yaml.reader.ReaderError) -> User
 
 
 def _scalar(event: yaml.ScalarEvent) -> str | int | float | bool | None:
-    """Return a scalar by the YAML 1.2 core schema. Raises ValueError for a number that is none to us."""
+    """Return a scalar by the YAML 1.2 core schema. Raises ValueError for a number that is none to
+    us."""
     text: str = event.value
     if not event.implicit[0]:
         return text
@@ -166,17 +185,30 @@ class _Reader:
         """Read the one document of the stream."""
         next(self.events)  # the stream's start
         if isinstance(next(self.events), yaml.StreamEndEvent):
-            raise UserError("the file is empty; write one with eastwest init", where=self.marks.name)
+            raise UserError(
+                "the file is empty; write one with eastwest init", where=self.marks.name
+            )
         event = next(self.events)
         if isinstance(event, yaml.ScalarEvent) and event.value == "" and event.implicit[0]:
-            raise UserError("the file is empty; write one with eastwest init", where=self.marks.name)
+            raise UserError(
+                "the file is empty; write one with eastwest init", where=self.marks.name
+            )
         if not isinstance(event, yaml.MappingStartEvent):
-            raise fail(self.marks, _mark(event), "expected a mapping of 'key: value' lines", "see eastwest init -")
+            raise fail(
+                self.marks,
+                _mark(event),
+                "expected a mapping of 'key: value' lines",
+                "see eastwest init -",
+            )
         root = self.node(event, 0, ())
         next(self.events)  # the document's end
         event = next(self.events)
         if not isinstance(event, yaml.StreamEndEvent):
-            raise fail(self.marks, _mark(event), "a second document starts here; expected one cluster a file")
+            raise fail(
+                self.marks,
+                _mark(event),
+                "a second document starts here; expected one cluster a file",
+            )
         keys: dict[Path, Mark] = {}
         values: dict[Path, Mark] = {}
         _spread(root, (), keys, values)
@@ -188,8 +220,16 @@ class _Reader:
             raise fail(self.marks, _mark(event), f"nested deeper than {DEEPEST} levels")
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event, depth, path)
-        if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag is not None:
-            raise fail(self.marks, _mark(event), f"tags such as {shortened(str(event.tag))} are not allowed", path=path)
+        if (
+            isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent)
+            and event.tag is not None
+        ):
+            raise fail(
+                self.marks,
+                _mark(event),
+                f"tags such as {shortened(str(event.tag))} are not allowed",
+                path=path,
+            )
         if isinstance(event, yaml.MappingStartEvent):
             node = self.mapping(event, depth, path)
         elif isinstance(event, yaml.SequenceStartEvent):
@@ -199,7 +239,9 @@ class _Reader:
         else:
             raise fail(self.marks, _mark(event), "expected a value", path=path)
         if node.size > MOST_NODES:
-            raise fail(self.marks, node.mark, f"expands to more than {MOST_NODES:,} values", path=path)
+            raise fail(
+                self.marks, node.mark, f"expands to more than {MOST_NODES:,} values", path=path
+            )
         anchor = getattr(event, "anchor", None)
         if anchor is not None:
             self.anchors[anchor] = node
@@ -210,7 +252,12 @@ class _Reader:
         anchor = str(event.anchor)
         node = self.anchors.get(anchor)
         if node is None:
-            raise fail(self.marks, _mark(event), f"no anchor &{shortened(anchor)} stands before this alias", path=path)
+            raise fail(
+                self.marks,
+                _mark(event),
+                f"no anchor &{shortened(anchor)} stands before this alias",
+                path=path,
+            )
         if depth + node.height > DEEPEST:
             raise fail(self.marks, _mark(event), f"nested deeper than {DEEPEST} levels", path=path)
         return node
@@ -220,7 +267,9 @@ class _Reader:
         try:
             return _Node(_scalar(event), _mark(event))
         except ValueError as error:
-            raise fail(self.marks, _mark(event), str(error), "quote it if it is text", path) from None
+            raise fail(
+                self.marks, _mark(event), str(error), "quote it if it is text", path
+            ) from None
 
     def sequence(self, event: yaml.Event, depth: int, path: Path) -> _Node:
         """Read a list."""
@@ -254,10 +303,16 @@ class _Reader:
         key = self.scalar(event, path).value
         if not isinstance(key, str):
             raise fail(
-                self.marks, mark, f"the key {shortened(event.value) or '(nothing)'} is not text", "quote it", path
+                self.marks,
+                mark,
+                f"the key {shortened(event.value) or '(nothing)'} is not text",
+                "quote it",
+                path,
             )
         if key == "<<":
-            raise fail(self.marks, mark, "merge keys (<<) are not supported", "write the keys out", path)
+            raise fail(
+                self.marks, mark, "merge keys (<<) are not supported", "write the keys out", path
+            )
         if key in places:
             what = f"the key '{shortened(key)}' stands twice, first in line {places[key].line}"
             raise fail(self.marks, mark, what, "keep one of them", (*path, key))

@@ -1,4 +1,5 @@
-"""Where things stand in a file. One idea: a key path leads to a line, and a line can be shown with a caret beneath."""
+"""Where things stand in a file. One idea: a key path leads to a line, and a line can be shown with
+a caret beneath."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Where each key path of a file stands: its key, and its value. Marks never make two clusters differ."""
+    """Where each key path of a file stands: its key, and its value. Marks never make two clusters
+    differ."""
 
     name: str = "cluster"
     lines: tuple[str, ...] = ()
@@ -32,7 +34,8 @@ class Marks:
         return 0
 
     def mark(self, path: Path, at_key: bool = False) -> Mark | None:
-        """Return the mark of a path's value (or key), or of the nearest key above it that stands in the file."""
+        """Return the mark of a path's value (or key), or of the nearest key above it that stands in
+        the file."""
         first = self.keys.get(path) if at_key else self.values.get(path)
         while first is None and len(path) > 1:
             path = path[:-1]
@@ -44,7 +47,8 @@ class Marks:
         return place(self.name, self.mark(path, at_key), show_path(path))
 
     def excerpt(self, mark: Mark | None) -> str:
-        """Return the marked line with a caret line beneath, or nothing where the place is unknown."""
+        """Return the marked line with a caret line beneath, or nothing where the place is
+        unknown."""
         if mark is None or not 1 <= mark.line <= len(self.lines):
             return ""
         text, start = _window(self.lines[mark.line - 1], mark.column - 1)
@@ -84,4 +88,6 @@ def _window(text: str, start: int, width: int = 120) -> tuple[str, int]:
         return text, min(start, len(text))
     left = max(0, min(start - 40, len(text) - width))
     cut = text[left : left + width]
-    return f"{'…' if left else ''}{cut}{'…' if left + width < len(text) else ''}", start - left + (1 if left else 0)
+    return f"{'…' if left else ''}{cut}{'…' if left + width < len(text) else ''}", start - left + (
+        1 if left else 0
+    )

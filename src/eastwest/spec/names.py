@@ -1,4 +1,5 @@
-"""Names and counts against the catalog. One idea: whatever points outside the file is looked up before it is used."""
+"""Names and counts against the catalog. One idea: whatever points outside the file is looked up
+before it is used."""
 
 from __future__ import annotations
 
@@ -31,9 +32,13 @@ NEEDS = {
 
 
 def check_names(
-    values: dict[str, Any], overrides: object, collector: Collector, config_path: Callable[[str, str], FilePath | None]
+    values: dict[str, Any],
+    overrides: object,
+    collector: Collector,
+    config_path: Callable[[str, str], FilePath | None],
 ) -> None:
-    """Note every name of the plain values that the catalog does not know, and what contradicts the catalog.
+    """Note every name of the plain values that the catalog does not know, and what contradicts the
+    catalog.
 
     Looks at the plain values, so that it works whatever else is wrong in the file.
     """
@@ -61,7 +66,10 @@ def _at(values: object, path: Path) -> object:
 
 
 def _check_model(
-    values: dict[str, Any], facts: Catalog, collector: Collector, config_path: Callable[[str, str], FilePath | None]
+    values: dict[str, Any],
+    facts: Catalog,
+    collector: Collector,
+    config_path: Callable[[str, str], FilePath | None],
 ) -> None:
     path: Path = ("job", "model")
     model = _at(values, path)
@@ -70,12 +78,20 @@ def _check_model(
     file = config_path(model, collector.marks.name)
     if file is not None:
         if not _is_file(file):
-            collector.add(path, f"there is no file {describe(str(file))}", "paths are relative to the cluster file")
+            collector.add(
+                path,
+                f"there is no file {describe(str(file))}",
+                "paths are relative to the cluster file",
+            )
         return
     try:
         facts.require("model", model)
     except UserError as error:
-        hint = error.hint if error.hint.startswith("did") else f"{error.hint}; or the path of a config.json"
+        hint = (
+            error.hint
+            if error.hint.startswith("did")
+            else f"{error.hint}; or the path of a config.json"
+        )
         collector.add(path, error.what, hint)
 
 
@@ -86,7 +102,9 @@ def _is_file(path: FilePath) -> bool:
         return False
 
 
-def _check_switch(values: dict[str, Any], network: str, facts: Catalog, collector: Collector) -> None:
+def _check_switch(
+    values: dict[str, Any], network: str, facts: Catalog, collector: Collector
+) -> None:
     path: Path = ("networks", network, "switch")
     switch, technology = _at(values, path), _at(values, ("networks", network, "technology"))
     if not isinstance(switch, str) or not isinstance(technology, str) or technology not in NEEDS:
@@ -96,8 +114,11 @@ def _check_switch(values: dict[str, Any], network: str, facts: Catalog, collecto
     found = str(facts.fact("switch", switch, "technology").value)
     if found not in NEEDS[technology]:
         wanted = " or ".join(NEEDS[technology])
-        collector.add(path, f"{switch} is a switch for {found}; {technology} needs one for {wanted}",
-                      "eastwest facts switch lists them")  # fmt: skip
+        collector.add(
+            path,
+            f"{switch} is a switch for {found}; {technology} needs one for {wanted}",
+            "eastwest facts switch lists them",
+        )
 
 
 def _check_tcp(values: dict[str, Any], collector: Collector) -> None:
@@ -106,19 +127,28 @@ def _check_tcp(values: dict[str, Any], collector: Collector) -> None:
     technology = _at(values, (*compute, "technology"))
     if technology == "ethernet-tcp" and _at(values, (*compute, "gpudirect")) is True:
         collector.add(
-            (*compute, "gpudirect"), "the kernel's TCP/IP cannot reach GPU memory", "use roce, or set it false"
+            (*compute, "gpudirect"),
+            "the kernel's TCP/IP cannot reach GPU memory",
+            "use roce, or set it false",
         )
     if technology in ("infiniband", "roce") and _at(values, (*compute, "sockets")) is not None:
-        collector.add((*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True)
+        collector.add(
+            (*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True
+        )
 
 
 def _check_gpus(values: dict[str, Any], facts: Catalog, collector: Collector) -> None:
     said, servers, server = values.get("gpus"), values.get("servers"), values.get("server")
-    if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10**9 for n in (said, servers)):
+    if not all(
+        isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10**9 for n in (said, servers)
+    ):
         return
     if not isinstance(server, str) or not facts.has("server", server, "gpus"):
         return
     each = int(facts.fact("server", server, "gpus").value)
     if isinstance(said, int) and isinstance(servers, int) and said != servers * each:
-        collector.add(("gpus",), f"{said:,} but {servers:,} servers x {each} = {servers * each:,}",
-                      "correct one of them, or leave gpus out")  # fmt: skip
+        collector.add(
+            ("gpus",),
+            f"{said:,} but {servers:,} servers x {each} = {servers * each:,}",
+            "correct one of them, or leave gpus out",
+        )

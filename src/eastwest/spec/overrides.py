@@ -1,4 +1,5 @@
-"""Facts that a file sets in place of the catalog's. One idea: an override must name a fact that exists, in its unit."""
+"""Facts that a file sets in place of the catalog's. One idea: an override must name a fact that
+exists, in its unit."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from eastwest.spec.problems import Collector
 
 COUNTED = ("gpu", "server", "switch", "nic", "model")  # kinds whose whole numbers are counts
-LEAST = 1e-30  # of anything that is not zero: smaller numbers are slips, and their quotients overflow
+LEAST = (
+    1e-30  # of anything that is not zero: smaller numbers are slips, and their quotients overflow
+)
 MOST_COUNTED = 100_000
 
 
@@ -34,8 +37,11 @@ class Override:
         return self.kind, self.id, self.attribute
 
 
-def read_overrides(values: Mapping[str, Any], collector: Collector | None = None) -> tuple[Override, ...]:
-    """Read the mapping ``kind.id.attribute: value``; mistakes go to the collector, or are raised without one."""
+def read_overrides(
+    values: Mapping[str, Any], collector: Collector | None = None
+) -> tuple[Override, ...]:
+    """Read the mapping ``kind.id.attribute: value``; mistakes go to the collector, or are raised
+    without one."""
     facts, found = catalog(), dict[tuple[str, str, str], Override]()
     for key, value in values.items():
         fact = None
@@ -56,8 +62,8 @@ def read_overrides(values: Mapping[str, Any], collector: Collector | None = None
 def find(key: str, facts: Catalog) -> Fact:
     """Return the fact that a key means. Raises UserError with the nearest names.
 
-    ``switch.qm9700.price_USD`` also finds the price list's ``price.qm9700.price_USD``; the kind may be left out
-    where one fact only is meant.
+    ``switch.qm9700.price_USD`` also finds the price list's ``price.qm9700.price_USD``; the kind may
+    be left out where one fact only is meant.
     """
     kind, _, rest = key.partition(".")
     known = kind in facts.entries
@@ -65,7 +71,9 @@ def find(key: str, facts: Catalog) -> Fact:
     if not entry or not attribute:
         raise UserError("expected kind.name.attribute", hint="such as switch.qm9700.price_USD")
     kinds = [kind, "price"] if known else sorted(facts.entries)
-    found = [facts.facts[k, entry, attribute] for k in kinds if (k, entry, attribute) in facts.facts]
+    found = [
+        facts.facts[k, entry, attribute] for k in kinds if (k, entry, attribute) in facts.facts
+    ]
     if not found:
         raise _unknown(entry, attribute, kinds, facts)
     if len(found) > 1 and not known:
@@ -87,7 +95,8 @@ def _unknown(entry: str, attribute: str, kinds: list[str], facts: Catalog) -> Us
 
 
 def read_value(fact: Fact, value: object) -> float | str:
-    """Read a value for a fact: a number in the attribute's unit, or a quantity with its own unit, or text for text."""
+    """Read a value for a fact: a number in the attribute's unit, or a quantity with its own unit,
+    or text for text."""
     if isinstance(fact.value, str):
         if isinstance(value, str) and 0 < len(value) <= 2000:
             return value
@@ -98,14 +107,17 @@ def read_value(fact: Fact, value: object) -> float | str:
         raise UserError(f"expected {_kind(fact)}, not {describe(value)}")
     rate = fact.attribute.endswith(("_Bps", "_FLOPs"))
     if not 0 <= value <= 1e30 or (rate and value == 0):
-        raise UserError(f"expected a {'positive' if rate else 'non-negative'} number, not {describe(value)}")
+        raise UserError(
+            f"expected a {'positive' if rate else 'non-negative'} number, not {describe(value)}"
+        )
     if 0 < value < LEAST:
         raise UserError(f"expected zero or at least {LEAST:g}, not {describe(value)}")
     if fact.unit == "1" and fact.kind in COUNTED and float(fact.value).is_integer():
         most = max(MOST_COUNTED, 100 * fact.value)
         if not (float(value).is_integer() and min(1, fact.value) <= value <= most):
             raise UserError(
-                f"expected a whole number from {min(1, fact.value):.0f} to {most:,.0f}, not {describe(value)}"
+                f"expected a whole number from {min(1, fact.value):.0f} to {most:,.0f}, not "
+                f"{describe(value)}"
             )
     return float(value)
 

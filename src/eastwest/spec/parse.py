@@ -1,7 +1,8 @@
-"""From plain values to typed models. One idea: pydantic finds what is wrong, we say it in plain words with the line.
+"""From plain values to typed models. One idea: pydantic finds what is wrong, we say it in plain
+words with the line.
 
-:func:`parse` serves plug-ins too: a topology keeps its parameters in its own file, and still its users read errors
-with file, line and key.
+:func:`parse` serves plug-ins too: a topology keeps its parameters in its own file, and still its
+users read errors with file, line and key.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ TAGS = ("<mapping>", "<word>")  # of unions of a mapping and a word; no part of 
 
 
 def parse(
-    model: type[Model], values: Mapping[str, Any], marks: Marks, where: str = "", siblings: Collection[str] = ()
+    model: type[Model],
+    values: Mapping[str, Any],
+    marks: Marks,
+    where: str = "",
+    siblings: Collection[str] = (),
 ) -> Model:
     """Validate values that stand under the key path ``where`` against a model.
 
-    ``siblings`` are other keys that are valid beside them, for suggestions. Raises SpecError with every mistake.
+    ``siblings`` are other keys that are valid beside them, for suggestions. Raises SpecError with
+    every mistake.
     """
     base: Path = tuple(where.split(".")) if where else ()
     collector = Collector(marks)
@@ -40,7 +46,11 @@ def parse(
 
 
 def attempt(
-    model: type[Model], values: object, collector: Collector, base: Path = (), siblings: Collection[str] = ()
+    model: type[Model],
+    values: object,
+    collector: Collector,
+    base: Path = (),
+    siblings: Collection[str] = (),
 ) -> Model | None:
     """Validate values; note what is wrong and return None, or return the model."""
     try:
@@ -55,16 +65,23 @@ def attempt(
 
 
 def _note(
-    error: ValidationError, model: type[BaseModel], collector: Collector, base: Path, siblings: Collection[str]
+    error: ValidationError,
+    model: type[BaseModel],
+    collector: Collector,
+    base: Path,
+    siblings: Collection[str],
 ) -> None:
-    """Note pydantic's errors, those first in the file first (so that a full collector keeps them)."""
+    """Note pydantic's errors, those first in the file first (so that a full collector keeps
+    them)."""
     found = [(_path(e["loc"]), e) for e in error.errors(include_url=False)]
     position = {id(e): collector.marks.mark((*base, *path)) for path, e in found}
     found.sort(key=lambda pair: (m.line, m.column) if (m := position[id(pair[1])]) else (0, 0))
     for path, e in found[:MOST_KEPT]:
         keys = keys_at(model, path[:-1])
         if e["type"] == "extra_forbidden":
-            wrong = unknown_name("key", str(path[-1]), [*keys, *(siblings if len(path) == 1 else ())])
+            wrong = unknown_name(
+                "key", str(path[-1]), [*keys, *(siblings if len(path) == 1 else ())]
+            )
             collector.add((*base, *path), wrong.what, wrong.hint, at_key=True)
         elif e["type"] == "missing":
             collector.add((*base, *path), "the key is missing", _described(keys, path))
@@ -87,7 +104,11 @@ def keys_at(model: type[BaseModel], path: Path) -> dict[str, str]:
     return {
         f.alias or name: f.description or name
         for name, f in model.model_fields.items()
-        if not (f.json_schema_extra and isinstance(f.json_schema_extra, dict) and f.json_schema_extra.get("internal"))
+        if not (
+            f.json_schema_extra
+            and isinstance(f.json_schema_extra, dict)
+            and f.json_schema_extra.get("internal")
+        )
     }
 
 
@@ -114,7 +135,9 @@ def _number(value: Any) -> str:
 
 
 def _literal(e: Details, keys: Mapping[str, str], path: Path) -> tuple[str, str]:
-    names = [name.strip("' ") for name in str(e["ctx"]["expected"]).replace(" or ", ", ").split(",")]
+    names = [
+        name.strip("' ") for name in str(e["ctx"]["expected"]).replace(" or ", ", ").split(",")
+    ]
     if not isinstance(e["input"], str):
         return f"expected one of {', '.join(names)}, not {describe(e['input'])}", ""
     close = nearest(e["input"], names)
@@ -125,7 +148,9 @@ def _literal(e: Details, keys: Mapping[str, str], path: Path) -> tuple[str, str]
 def _whole(e: Details) -> tuple[str, str]:
     value = e["input"]
     digits = "".join(c for c in value if c not in " ,_'") if isinstance(value, str) else ""
-    hint = f"write {int(digits)}" if digits.isascii() and digits.isdigit() and len(digits) < 16 else ""
+    hint = (
+        f"write {int(digits)}" if digits.isascii() and digits.isdigit() and len(digits) < 16 else ""
+    )
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         hint = f"write {int(value)}"
     return f"expected a whole number, not {describe(value)}", hint
@@ -133,7 +158,11 @@ def _whole(e: Details) -> tuple[str, str]:
 
 def _truth(e: Details) -> tuple[str, str]:
     value = e["input"]
-    meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(str(value).lower()) if value else None
+    meant = (
+        {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(str(value).lower())
+        if value
+        else None
+    )
     return f"expected true or false, not {describe(value)}", f"write {meant}" if meant else ""
 
 
@@ -164,15 +193,21 @@ _SAY: dict[str, Callable[[Details], tuple[str, str]]] = {
     "bool_parsing": _truth,
     "string_type": _text,
     "string_too_short": lambda e: ("expected text, not an empty one", ""),
-    "string_too_long": lambda e: (f"expected at most {e['ctx']['max_length']} characters, not {len(e['input']):,}", ""),
+    "string_too_long": lambda e: (
+        f"expected at most {e['ctx']['max_length']} characters, not {len(e['input']):,}",
+        "",
+    ),
     "too_long": lambda e: (f"expected at most {_number(e['ctx']['max_length'])} entries", ""),
     "too_short": lambda e: (f"expected at least {_number(e['ctx']['min_length'])} entries", ""),
     "list_type": lambda e: (f"expected a list, not {describe(e['input'])}", ""),
     "tuple_type": lambda e: (f"expected a list, not {describe(e['input'])}", ""),
     "dict_type": lambda e: (f"expected a mapping of 'key: value', not {describe(e['input'])}", ""),
     "model_type": lambda e: (f"expected a mapping of 'key: value', not {describe(e['input'])}", ""),
-    "model_attributes_type": lambda e: (f"expected a mapping of 'key: value', not {describe(e['input'])}", ""),
-}  # fmt: skip
+    "model_attributes_type": lambda e: (
+        f"expected a mapping of 'key: value', not {describe(e['input'])}",
+        "",
+    ),
+}
 
 
 def _say(e: Details, keys: Mapping[str, str], path: Path) -> tuple[str, str]:

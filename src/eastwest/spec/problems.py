@@ -1,4 +1,5 @@
-"""What is wrong in a cluster file. One idea: collect every mistake, show each with its line, first ones first."""
+"""What is wrong in a cluster file. One idea: collect every mistake, show each with its line, first
+ones first."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return printable(f"{place}{self.what}{hint}") + (f"\n{self.excerpt}" if self.excerpt else "")
+        return printable(f"{place}{self.what}{hint}") + (
+            f"\n{self.excerpt}" if self.excerpt else ""
+        )
 
 
 class SpecError(UserError):
@@ -57,13 +60,19 @@ class Collector:
 
     def has(self, path: Path) -> bool:
         """Whether something is wrong already at a path or above it."""
-        places = {self.marks.where(path[:n], at_key) for n in range(1, len(path) + 1) for at_key in (False, True)}
+        places = {
+            self.marks.where(path[:n], at_key)
+            for n in range(1, len(path) + 1)
+            for at_key in (False, True)
+        }
         return any(where in places for where, _ in self.problems)
 
     def add(self, path: Path, what: str, hint: str = "", at_key: bool = False) -> None:
         """Note a mistake at a key path."""
         mark = self.marks.mark(path, at_key)
-        self._note(Problem(what, self.marks.where(path, at_key), hint, mark, self.marks.excerpt(mark)))
+        self._note(
+            Problem(what, self.marks.where(path, at_key), hint, mark, self.marks.excerpt(mark))
+        )
 
     def take(self, path: Path, error: UserError) -> None:
         """Note what another part refused, at a key path unless it names a place itself."""
@@ -89,7 +98,12 @@ def located(error: UserError, marks: Marks) -> Problem:
     """Return an error that names ``file:line:column`` as a problem that also shows the line."""
     rest = error.where.removeprefix(f"{marks.name}:").split(":")
     mark = None
-    if error.where.startswith(f"{marks.name}:") and len(rest) >= 2 and rest[0].isdecimal() and rest[1].isdecimal():
+    if (
+        error.where.startswith(f"{marks.name}:")
+        and len(rest) >= 2
+        and rest[0].isdecimal()
+        and rest[1].isdecimal()
+    ):
         line, column = int(rest[0]), int(rest[1])
         known = (*marks.keys.values(), *marks.values.values())
         mark = next((m for m in known if (m.line, m.column) == (line, column)), Mark(line, column))

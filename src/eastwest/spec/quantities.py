@@ -1,6 +1,8 @@
-"""Types of the values that users write. One idea: a quantity with a unit is a string, read strictly, once, at the edge.
+"""Types of the values that users write. One idea: a quantity with a unit is a string, read
+strictly, once, at the edge.
 
-For pydantic models of the cluster file and of plug-ins' parameters: ``rate_Bps: Rate = Field(alias="rate")``.
+For pydantic models of the cluster file and of plug-ins' parameters: ``rate_Bps: Rate =
+Field(alias="rate")``.
 """
 
 from __future__ import annotations
@@ -45,7 +47,13 @@ def describe(value: object) -> str:
     if isinstance(value, str):
         return f"'{shortened(value)}'"
     if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 10**15 else f"{value:.3e}" if abs(value) < 10**300 else "a huge number"
+        return (
+            f"{value:,}"
+            if abs(value) < 10**15
+            else f"{value:.3e}"
+            if abs(value) < 10**300
+            else "a huge number"
+        )
     if isinstance(value, float):
         return f"{value:.6g}"
     return "a mapping" if isinstance(value, dict) else "a list"
@@ -56,7 +64,9 @@ def quantity(parse: Callable[[str], float], low: str, high: str, example: str) -
 
     def read(value: Any) -> float:
         if not isinstance(value, str):
-            raise custom(f"expected a quantity with its unit, such as '{example}', not {describe(value)}")
+            raise custom(
+                f"expected a quantity with its unit, such as '{example}', not {describe(value)}"
+            )
         try:
             number = parse(value)
         except UserError as error:
@@ -83,7 +93,15 @@ def _schema(pattern: str, example: str) -> WithJsonSchema:
 
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Rate = Annotated[float, quantity(units.parse_rate, "1Mb/s", "100Tb/s", "400Gb/s"), _schema(_RATE_PATTERN, "400Gb/s")]
-Size = Annotated[int, quantity(units.parse_size, "1B", "1PiB", "4MiB"), _schema(_SIZE_PATTERN, "4MiB")]
-Time = Annotated[float, quantity(units.parse_time, "0s", "10000d", "10us"), _schema(_TIME_PATTERN, "10us")]
+Rate = Annotated[
+    float,
+    quantity(units.parse_rate, "1Mb/s", "100Tb/s", "400Gb/s"),
+    _schema(_RATE_PATTERN, "400Gb/s"),
+]
+Size = Annotated[
+    int, quantity(units.parse_size, "1B", "1PiB", "4MiB"), _schema(_SIZE_PATTERN, "4MiB")
+]
+Time = Annotated[
+    float, quantity(units.parse_time, "0s", "10000d", "10us"), _schema(_TIME_PATTERN, "10us")
+]
 Ratio = Annotated[float, BeforeValidator(_ratio), WithJsonSchema(_RATIO_SCHEMA)]

@@ -1,6 +1,8 @@
-"""The JSON Schema of the cluster file, for completion in editors. One idea: derived from the models, never written.
+"""The JSON Schema of the cluster file, for completion in editors. One idea: derived from the
+models, never written.
 
-Topologies are not known here; the caller hands over their parameters' models (``{name: module.Params}``).
+Topologies are not known here; the caller hands over their parameters' models (``{name:
+module.Params}``).
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ Schema = dict[str, Any]
 def json_schema(topology_params: dict[str, type[BaseModel]]) -> Schema:
     """Return the schema (draft 2020-12) of the cluster file.
 
-    ``topology_params`` gives each topology's name and parameters; a key of one topology is refused under another.
+    ``topology_params`` gives each topology's name and parameters; a key of one topology is refused
+    under another.
     """
     schema = Cluster.model_json_schema(by_alias=True)
     definitions: Schema = schema["$defs"]
@@ -34,10 +37,15 @@ def json_schema(topology_params: dict[str, type[BaseModel]]) -> Schema:
     return {"$schema": DRAFT, "title": "eastwest cluster file", **stripped}
 
 
-def _add_topologies(compute: Schema, definitions: Schema, topology_params: dict[str, type[BaseModel]]) -> None:
+def _add_topologies(
+    compute: Schema, definitions: Schema, topology_params: dict[str, type[BaseModel]]
+) -> None:
     properties = compute["properties"]
     properties["topology"]["enum"] = sorted(topology_params)
-    schemas = {name: params.model_json_schema(by_alias=True) for name, params in sorted(topology_params.items())}
+    schemas = {
+        name: params.model_json_schema(by_alias=True)
+        for name, params in sorted(topology_params.items())
+    }
     users: dict[str, list[str]] = {}
     for name, schema in schemas.items():
         definitions.update(schema.get("$defs", {}))
@@ -77,7 +85,13 @@ def _add_names(definition: Schema) -> None:
 
 
 def _without_titles(node: Any) -> Any:
-    """Drop the titles that pydantic derives from names, and the examples of nothing."""
+    """Drop the titles that pydantic derives from names; put each description on one line."""
     if isinstance(node, dict):
-        return {k: _without_titles(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+        return {
+            key: " ".join(value.split())
+            if key == "description" and isinstance(value, str)
+            else _without_titles(value)
+            for key, value in node.items()
+            if not (key == "title" and isinstance(value, str))
+        }
     return [_without_titles(item) for item in node] if isinstance(node, list) else node

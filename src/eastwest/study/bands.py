@@ -1,4 +1,5 @@
-"""How sure are we? One idea: draw whole worlds, judge every technology in each, and count how often the order turns."""
+"""How sure are we? One idea: draw whole worlds, judge every technology in each, and count how often
+the order turns."""
 
 from __future__ import annotations
 
@@ -39,13 +40,18 @@ class Draws:
     steps_s: Floats
 
     def faster_share(self, first: str, second: str) -> float:
-        """Return the share of worlds in which the first one's step is the faster, both in the same world."""
+        """Return the share of worlds in which the first one's step is the faster, both in the same
+        world."""
         a, b = (self.steps_s[:, self.ids.index(id)] for id in (first, second))
         return float(np.mean(a < b))
 
 
 def draw_options(
-    job: Job, options: Sequence[tuple[Situation, Bill | None]], worlds: int, seed: int, progress: Progress | None = None
+    job: Job,
+    options: Sequence[tuple[Situation, Bill | None]],
+    worlds: int,
+    seed: int,
+    progress: Progress | None = None,
 ) -> Draws:
     """Judge every technology in drawn worlds; the layout stays that of the nominal world."""
     able = [(s, b) for s, b in options if s.path is not None and b is not None]

@@ -1,4 +1,5 @@
-"""When would the cheaper network do? One idea: run both again with fewer GPUs and with slower compute until they meet.
+"""When would the cheaper network do? One idea: run both again with fewer GPUs and with slower
+compute until they meet.
 
 "Enough" is a step no more than a twentieth longer than the winner's.
 """
@@ -19,10 +20,14 @@ _WIDEST = 1e4
 
 
 def break_even(job: Job, best: Situation, other: Situation) -> list[str]:
-    """Return sentences: below how many GPUs, and above how much compute a step, the other would do."""
+    """Return sentences: below how many GPUs, and above how much compute a step, the other would
+    do."""
     ratio = _ratio(job, best, other, job.inputs)
     if ratio <= ENOUGH:
-        return [f"{other.label} would do here: its step is {ratio - 1:.1%} longer. " + _faster(job, best, other)]
+        return [
+            f"{other.label} would do here: its step is {ratio - 1:.1%} longer. "
+            + _faster(job, best, other)
+        ]
     return [f"{other.label} {_fewer(job, best, other)}, {_slower(job, best, other)}."]
 
 
@@ -35,7 +40,11 @@ def fewer_replicas(inputs: StepInput, data: int) -> StepInput:
     layout, recipe = inputs.layout, inputs.recipe
     batch = recipe.global_batch // layout.data * data
     expert = layout.expert if data * layout.context % layout.expert == 0 else 1
-    return replace(inputs, layout=replace(layout, data=data, expert=expert), recipe=replace(recipe, global_batch=batch))
+    return replace(
+        inputs,
+        layout=replace(layout, data=data, expert=expert),
+        recipe=replace(recipe, global_batch=batch),
+    )
 
 
 def _fewer(job: Job, best: Situation, other: Situation) -> str:
@@ -62,7 +71,8 @@ def _scaled(machine: Machine, slower: float) -> Machine:
 
 
 def _meeting(job: Job, best: Situation, other: Situation, low: float, high: float) -> float:
-    """Return the slow-down of compute at which the other is just enough, by bisection on its logarithm."""
+    """Return the slow-down of compute at which the other is just enough, by bisection on its
+    logarithm."""
     for _ in range(_SEARCH_ROUNDS):
         middle = (low * high) ** 0.5
         inputs = replace(job.inputs, machine=_scaled(job.inputs.machine, middle))
@@ -81,7 +91,10 @@ def _slower(job: Job, best: Situation, other: Situation) -> str:
     now, then = _compute_s(job, best, 1.0), _compute_s(job, best, factor)
     if factor >= _WIDEST * 0.99:
         return "nor with compute of any length"
-    return f"or with {format_time(then)} of compute a step ({factor:.3g} times as much as now, {format_time(now)})"
+    return (
+        f"or with {format_time(then)} of compute a step ({factor:.3g} times as much as now, "
+        f"{format_time(now)})"
+    )
 
 
 def _faster(job: Job, best: Situation, other: Situation) -> str:
@@ -89,5 +102,8 @@ def _faster(job: Job, best: Situation, other: Situation) -> str:
     now, then = _compute_s(job, best, 1.0), _compute_s(job, best, factor)
     if factor <= 1.01 / _WIDEST:
         return "That would not change with faster GPUs."
-    return (f"It would no longer do with less than {format_time(then)} of compute a step ({1 / factor:.3g} times faster "
-            f"than now, {format_time(now)}).")  # fmt: skip
+    return (
+        f"It would no longer do with less than {format_time(then)} of compute a step "
+        f"({1 / factor:.3g} times faster "
+        f"than now, {format_time(now)})."
+    )

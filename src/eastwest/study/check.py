@@ -1,7 +1,9 @@
-"""Is the cluster file consistent? One idea: build in numbers what it describes, and say what was understood.
+"""Is the cluster file consistent? One idea: build in numbers what it describes, and say what was
+understood.
 
-Beyond what :func:`eastwest.spec.cluster.load_cluster` checks: the topology exists, takes its keys and holds the
-servers; the switch's ports fit the NICs; the job's layout divides the GPUs; the model fits their memory.
+Beyond what :func:`eastwest.spec.cluster.load_cluster` checks: the topology exists, takes its keys
+and holds the servers; the switch's ports fit the NICs; the job's layout divides the GPUs; the model
+fits their memory.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ MOST_PORTS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was understood of a cluster file that is consistent. ``layout`` is None where it is left to be chosen."""
+    """What was understood of a cluster file that is consistent. ``layout`` is None where it is left
+    to be chosen."""
 
     cluster: Cluster
     gpus: int
@@ -45,7 +48,8 @@ class Check:
         """One line: ``llama-pod: 1,024 GPUs in 128 dgx-h100 …``."""
         compute = self.cluster.networks.compute
         return (
-            f"{self.cluster.name}: {self.gpus:,} GPUs in {self.cluster.servers:,} {self.cluster.server}, "
+            f"{self.cluster.name}: {self.gpus:,} GPUs in {self.cluster.servers:,} "
+            f"{self.cluster.server}, "
             f"{compute.technology} {compute.topology} of {self.plan.switches:,} {compute.switch}"
         )
 
@@ -73,22 +77,29 @@ class Check:
                 "link_rate_Bps": self.link_rate_Bps,
                 "gpudirect": compute.gpudirect,
             },
-            "storage": self.storage and {
+            "storage": self.storage
+            and {
                 "topology": self.storage.topology,
                 "switch": self.storage.switch.id,
                 "switches": self.storage.switches,
                 "tiers": {tier.name: tier.switches for tier in self.storage.tiers},
                 "cables": list(self.storage.cables),
             },
-            "job": {"model": job.model, "layout": layout or "auto", "global_batch": job.global_batch,
-                    "sequence": job.sequence, "precision": job.precision},
+            "job": {
+                "model": job.model,
+                "layout": layout or "auto",
+                "global_batch": job.global_batch,
+                "sequence": job.sequence,
+                "precision": job.precision,
+            },
             "expect": [e.text for e in self.cluster.expect],
             "overrides": {".".join(o.key): o.value for o in self.cluster.overrides},
-        }  # fmt: skip
+        }
 
 
 def check(cluster: Cluster) -> Check:
-    """Check a cluster beyond its names and types. Raises SpecError with all that is wrong, each with its line."""
+    """Check a cluster beyond its names and types. Raises SpecError with all that is wrong, each
+    with its line."""
     collector = Collector(cluster.marks)
     plan, storage, rate_Bps, layout = None, None, 0.0, None
     try:
@@ -107,12 +118,15 @@ def check(cluster: Cluster) -> Check:
         collector.take(("job", "parallel"), error)
     collector.done()
     if plan is None:
-        raise UserError("the compute network cannot be planned", where=cluster.where("networks.compute"))
+        raise UserError(
+            "the compute network cannot be planned", where=cluster.where("networks.compute")
+        )
     return Check(cluster, cluster.total_gpus(), rate_Bps, plan, storage, layout)
 
 
 def compute_plan(cluster: Cluster) -> Plan:
-    """Return the structure of the compute network. Raises UserError if the topology does not take or hold it."""
+    """Return the structure of the compute network. Raises UserError if the topology does not take
+    or hold it."""
     compute = cluster.networks.compute
     where = cluster.where("networks.compute.topology")
     try:
@@ -120,16 +134,21 @@ def compute_plan(cluster: Cluster) -> Plan:
     except UserError as error:
         raise error.at(where) from None
     siblings = compute_keys()
-    params = parse(topology.Params, compute.option_values(), cluster.marks, "networks.compute", siblings)
+    params = parse(
+        topology.Params, compute.option_values(), cluster.marks, "networks.compute", siblings
+    )
     params = _with_spines(params, cluster)
     demand = Demand(cluster.servers, server_nics(cluster), compute.planes)
     _check_size(demand, where)
-    switch = switch_ports(cluster, compute.switch, link_rate_Bps(cluster), "networks.compute.switch")
+    switch = switch_ports(
+        cluster, compute.switch, link_rate_Bps(cluster), "networks.compute.switch"
+    )
     return topology.plan(params, demand, switch, where)
 
 
 def storage_plan(cluster: Cluster) -> Plan | None:
-    """Return the structure of the storage network; None if there is none or the server has no NICs for it.
+    """Return the structure of the storage network; None if there is none or the server has no NICs
+    for it.
 
     Raises UserError if the topology cannot hold it.
     """
@@ -157,7 +176,10 @@ def storage_plan(cluster: Cluster) -> Plan | None:
 
 def _check_size(demand: Demand, where: str) -> None:
     if demand.ports + demand.target_ports > MOST_PORTS:
-        raise UserError(f"{demand.ports:,} server ports are more than the {MOST_PORTS:,} that eastwest plans", where)
+        raise UserError(
+            f"{demand.ports:,} server ports are more than the {MOST_PORTS:,} that eastwest plans",
+            where,
+        )
 
 
 def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
@@ -171,11 +193,14 @@ def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
 
 def server_nics(cluster: Cluster) -> int:
     """Return the number of compute NICs of a server: the file's, or the catalog's."""
-    return cluster.networks.compute.nics or int(cluster.facts().fact("server", cluster.server, "nics").value)
+    return cluster.networks.compute.nics or int(
+        cluster.facts().fact("server", cluster.server, "nics").value
+    )
 
 
 def link_rate_Bps(cluster: Cluster) -> float:
-    """Return the rate of one NIC port, one way: the file's, or the NIC's rate shared by the planes."""
+    """Return the rate of one NIC port, one way: the file's, or the NIC's rate shared by the
+    planes."""
     compute = cluster.networks.compute
     if compute.rate_Bps is not None:
         return compute.rate_Bps
@@ -185,18 +210,23 @@ def link_rate_Bps(cluster: Cluster) -> float:
 
 
 def switch_ports(cluster: Cluster, switch: str, rate_Bps: float, key: str) -> SwitchPorts:
-    """Return a switch with its ports at the rate of the NICs' ports: a faster port splits if it can.
+    """Return a switch with its ports at the rate of the NICs' ports: a faster port splits if it
+    can.
 
-    Raises UserError, at the key that names the switch, if it is unknown or its ports are slower than the NICs'.
+    Raises UserError, at the key that names the switch, if it is unknown or its ports are slower
+    than the NICs'.
     """
     facts, where = cluster.facts(), cluster.where(key)
     try:
-        radix, port_Bps, split = (float(facts.fact("switch", switch, a).value) for a in ("radix", "port_Bps", "split"))
+        radix, port_Bps, split = (
+            float(facts.fact("switch", switch, a).value) for a in ("radix", "port_Bps", "split")
+        )
     except UserError as error:
         raise error.at(where) from None
     if rate_Bps > port_Bps * (1 + 1e-9):
         raise UserError(
-            f"a port of {switch} runs at {format_bits_rate(port_Bps)}, the server's at {format_bits_rate(rate_Bps)}",
+            f"a port of {switch} runs at {format_bits_rate(port_Bps)}, the server's at "
+            f"{format_bits_rate(rate_Bps)}",
             where,
             "choose a faster switch",
         )
@@ -215,15 +245,22 @@ def job_layout(cluster: Cluster) -> Layout | None:
     tensor, pipeline, context = parallel.tensor or 1, parallel.pipeline or 1, parallel.context or 1
     model_gpus = tensor * pipeline * context
     where = cluster.where("job.parallel")
-    said = " x ".join(f"{n} {v}" for n in ("tensor", "pipeline", "context") if (v := getattr(parallel, n)) is not None)
+    said = " x ".join(
+        f"{n} {v}"
+        for n in ("tensor", "pipeline", "context")
+        if (v := getattr(parallel, n)) is not None
+    )
     if gpus % model_gpus:
         raise UserError(f"{said} = {model_gpus:,} GPUs do not divide the cluster's {gpus:,}", where)
     data = gpus // model_gpus
     if parallel.data is not None and parallel.data != data:
         rest = f"{said} x data" if said else "data"
         hint = f"leave data out, or write {data:,}"
-        raise UserError(f"{rest} {parallel.data:,} = {model_gpus * parallel.data:,} GPUs, not {gpus:,}",
-                        cluster.where("job.parallel.data"), hint)  # fmt: skip
+        raise UserError(
+            f"{rest} {parallel.data:,} = {model_gpus * parallel.data:,} GPUs, not {gpus:,}",
+            cluster.where("job.parallel.data"),
+            hint,
+        )
     job = cluster.job
     if job.global_batch % (data * job.micro_batch):
         shares = f"{data:,} replicas in micro-batches of {job.micro_batch:,}"
@@ -236,7 +273,8 @@ def job_layout(cluster: Cluster) -> Layout | None:
 
 
 def check_job(cluster: Cluster, layout: Layout | None) -> None:
-    """Check that the model can be read, and that a given layout divides it and fits the GPUs' memory.
+    """Check that the model can be read, and that a given layout divides it and fits the GPUs'
+    memory.
 
     Raises UserError at the key that is to be changed.
     """
@@ -249,7 +287,9 @@ def check_job(cluster: Cluster, layout: Layout | None) -> None:
         return
     gpu, recipe = machine(world.text("server", cluster.server, "gpu"), world), recipe_of(job)
     where = cluster.where("job.parallel")
-    check_layout(model, layout, layout.gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, where)
+    check_layout(
+        model, layout, layout.gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, where
+    )
     check_fits(model, layout, recipe, gpu.memory_bytes, where, gpu.reserved_bytes)
 
 
@@ -265,10 +305,16 @@ def _rows(found: Check) -> list[tuple[str, str]]:
         ("cables", " + ".join(f"{n:,}" for n in plan.cables)),
         ("storage", _storage(found)),
         ("management", _management(cluster.networks.management)),
-        ("job", f"{job.model}, {job.global_batch:,} sequences of {job.sequence:,}, {job.precision}"),
+        (
+            "job",
+            f"{job.model}, {job.global_batch:,} sequences of {job.sequence:,}, {job.precision}",
+        ),
         ("layout", _layout(found.layout)),
         ("expect", "; ".join(e.text for e in cluster.expect)),
-        ("overrides", "; ".join(f"{'.'.join(o.key)} = {plain(o.value)}" for o in cluster.overrides)),
+        (
+            "overrides",
+            "; ".join(f"{'.'.join(o.key)} = {plain(o.value)}" for o in cluster.overrides),
+        ),
     ]
 
 
@@ -292,5 +338,7 @@ def _layout(layout: Layout | None) -> str:
     if layout is None:
         return "auto"
     shown = [("tensor", layout.tensor), ("pipeline", layout.pipeline), ("context", layout.context)]
-    degrees = [f"{name} {degree:,}" for name, degree in shown if degree > 1] + [f"data {layout.data:,}"]
+    degrees = [f"{name} {degree:,}" for name, degree in shown if degree > 1] + [
+        f"data {layout.data:,}"
+    ]
     return " x ".join(degrees) + (f", expert {layout.expert:,}" if layout.expert > 1 else "")

@@ -1,4 +1,5 @@
-"""What bus bandwidth should a collective reach here? One idea: answer in nccl-tests' own table, to be laid beside it."""
+"""What bus bandwidth should a collective reach here? One idea: answer in nccl-tests' own table, to
+be laid beside it."""
 
 from __future__ import annotations
 
@@ -16,8 +17,20 @@ from eastwest.study.variants import file_technology
 from eastwest.table import Column, Table
 from eastwest.workload.layout import Group
 
-ELEMENT_bytes = {"int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "half": 2, "float": 4,
-                 "double": 8, "bfloat16": 2, "f8e4m3": 1, "f8e5m2": 1}  # fmt: skip
+ELEMENT_bytes = {
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "half": 2,
+    "float": 4,
+    "double": 8,
+    "bfloat16": 2,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+}
 _PARTED = ("all_gather", "reduce_scatter", "all_to_all")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 _ROOTED = ("broadcast", "reduce")
@@ -35,7 +48,8 @@ class CollectiveRun:
     rows: tuple[Estimate, ...]
 
     def count(self, row: Estimate) -> int:
-        """Return nccl-tests' count: elements of a rank's part for the collectives that cut the buffer."""
+        """Return nccl-tests' count: elements of a rank's part for the collectives that cut the
+        buffer."""
         parts = self.comm.ranks if self.operation in _PARTED else 1
         return row.size_bytes // ELEMENT_bytes[self.element] // parts
 
@@ -64,13 +78,16 @@ class CollectiveRun:
             redop = "sum" if self.operation in _REDUCING else "none"
             root = 0 if self.operation in _ROOTED else -1
             head = (row.size_bytes, self.count(row), self.element, redop, root)
-            rows.append((*head, *figures, *figures, row.algorithm, row.protocol, row.limit, row.reason))
+            rows.append(
+                (*head, *figures, *figures, row.algorithm, row.protocol, row.limit, row.reason)
+            )
         return Table("", columns, tuple(rows))
 
     def text(self) -> str:
         """Return the run exactly in nccl-tests' columns, the choice behind each row."""
         lines = [
-            "#                                                              out-of-place                       in-place",
+            "#                                                              out-of-place       "
+            "                in-place",
             "#       size         count      type   redop    root     time   algbw   busbw #wrong"
             "     time   algbw   busbw #wrong  choice",
             "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)"
@@ -80,10 +97,12 @@ class CollectiveRun:
             redop = "sum" if self.operation in _REDUCING else "none"
             root = 0 if self.operation in _ROOTED else -1
             figures = (
-                f"  {_time_us(row.time_s * 1e6):>7}  {row.algbw_Bps / 1e9:6.2f}  {row.busbw_Bps / 1e9:6.2f}    N/A"
+                f"  {_time_us(row.time_s * 1e6):>7}  {row.algbw_Bps / 1e9:6.2f}  "
+                f"{row.busbw_Bps / 1e9:6.2f}    N/A"
             )
             lines.append(
-                f"{row.size_bytes:12d}  {self.count(row):12d}  {self.element:>8}  {redop:>6}  {root:6d}"
+                f"{row.size_bytes:12d}  {self.count(row):12d}  {self.element:>8}  {redop:>6}  "
+                f"{root:6d}"
                 f"{figures}{figures}  {row.algorithm}/{row.protocol}"
             )
         return "\n".join(lines) + "\n"
@@ -97,7 +116,9 @@ def _giga(value: float) -> str:
     return f"{value:.2f}"
 
 
-def sizes(begin_bytes: int, end_bytes: int, factor: float | None = None, step_bytes: int = 0) -> Iterator[int]:
+def sizes(
+    begin_bytes: int, end_bytes: int, factor: float | None = None, step_bytes: int = 0
+) -> Iterator[int]:
     """Yield message sizes as nccl-tests does: times a factor, or plus a step.
 
     Raises UserError for an empty or endless range.
@@ -130,7 +151,8 @@ def run(
     algorithm: str = "",
     protocol: str = "",
 ) -> CollectiveRun:
-    """Estimate one collective over sizes; each size is rounded down to whole elements, as nccl-tests does."""
+    """Estimate one collective over sizes; each size is rounded down to whole elements, as
+    nccl-tests does."""
     if element not in ELEMENT_bytes:
         raise unknown_name("data type", element, ELEMENT_bytes)
     unit = ELEMENT_bytes[element] * (comm.ranks if operation in _PARTED else 1)
@@ -149,9 +171,11 @@ def predict(
     protocol: str = "",
     technology: str = "",
 ) -> CollectiveRun:
-    """Predict a collective over the first ``gpus`` GPUs of a cluster (0: all), on its network or on another.
+    """Predict a collective over the first ``gpus`` GPUs of a cluster (0: all), on its network or on
+    another.
 
-    Raises UserError for unknown names, for more GPUs than there are, and for a network that cannot be built.
+    Raises UserError for unknown names, for more GPUs than there are, and for a network that cannot
+    be built.
     """
     if operation not in OPERATIONS:
         raise unknown_name("collective", operation, OPERATIONS)

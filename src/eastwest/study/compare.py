@@ -1,8 +1,9 @@
-"""Which network must the data plane be, and why? One idea: run the same job on every technology, and the reasons too.
+"""Which network must the data plane be, and why? One idea: run the same job on every technology,
+and the reasons too.
 
-The fastest step wins, or what the file says if that is as fast; what cannot be told apart from it is named. Reasons
-and break-even points are re-runs (:mod:`eastwest.study.reasons`, :mod:`eastwest.study.breakeven`), bands are drawn
-worlds (:mod:`eastwest.study.bands`).
+The fastest step wins, or what the file says if that is as fast; what cannot be told apart from it
+is named. Reasons and break-even points are re-runs (:mod:`eastwest.study.reasons`,
+:mod:`eastwest.study.breakeven`), bands are drawn worlds (:mod:`eastwest.study.bands`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ __all__ = ["Band", "Comparison", "Option", "Reason", "compare", "record"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One technology, judged for this cluster and job. ``refused`` tells why it cannot be built, empty if it can."""
+    """One technology, judged for this cluster and job. ``refused`` tells why it cannot be built,
+    empty if it can."""
 
     technology: str
     label: str
@@ -52,7 +54,9 @@ class Option:
     latency_s: float  # 8 B one way
     busbw_Bps: float  # all-reduce of the job's gradients
     step_s: float
-    parts: tuple[tuple[str, float], ...]  # where the step goes: ("compute", s), ("exposed data parallel", s), …
+    parts: tuple[
+        tuple[str, float], ...
+    ]  # where the step goes: ("compute", s), ("exposed data parallel", s), …
     idle_share: float  # of the GPUs' time, 0 … 1
     cpu_cores: float  # a server
     memory_Bps: float  # host memory traffic a server
@@ -66,14 +70,19 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The answer: options, the choice, its reasons in numbers, what would change it, and all that it rests on."""
+    """The answer: options, the choice, its reasons in numbers, what would change it, and all that
+    it rests on."""
 
-    cluster_line: str  # "Llama-3-70B on 1,024 H100 in 128 DGX H100 · tensor 8 x pipeline 4 x data 32 · …"
+    cluster_line: (
+        str  # "Llama-3-70B on 1,024 H100 in 128 DGX H100 · tensor 8 x pipeline 4 x data 32 · …"
+    )
     gradient_bytes: int
     options: tuple[Option, ...]
     choice: str  # one sentence: choose …
     reasons: tuple[Reason, ...]
-    remarks: tuple[str, ...]  # what cannot be told apart, what would change the choice, refusals, overrides
+    remarks: tuple[
+        str, ...
+    ]  # what cannot be told apart, what would change the choice, refusals, overrides
     busbw_sizes_bytes: tuple[int, ...]
     busbw_Bps: tuple[tuple[str, tuple[float, ...]], ...]  # label -> all-reduce busbw at each size
     waterfall_bytes: int
@@ -98,7 +107,11 @@ class Row:
 
 
 def compare(
-    cluster: Cluster, technologies: Sequence[str] = (), worlds: int = 0, seed: int = 0, progress: Progress | None = None
+    cluster: Cluster,
+    technologies: Sequence[str] = (),
+    worlds: int = 0,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compare technologies for a cluster and its job.
 
@@ -115,13 +128,24 @@ def compare(
     world = nominal(cluster.facts())
     job, rows = _judged(cluster, world, technologies)
     best = _best(rows)
-    drawn = draw_options(job, [(r.situation, r.bill) for r in rows], worlds, seed, progress) if worlds else None
+    drawn = (
+        draw_options(job, [(r.situation, r.bill) for r in rows], worlds, seed, progress)
+        if worlds
+        else None
+    )
     rows = [_banded(r, drawn, r is best) for r in rows]
     best = next(r for r in rows if r.option.chosen)
     against = _against(best, rows)
     reasons = _reasons(job, best, against) if against else ()
-    remarks = (*_ties(best, rows, drawn), *_staging(best, rows), *_break_even(job, best, against), *duties(job),
-               *_refusals(rows), *_overrides(cluster), _known_errors(world))  # fmt: skip
+    remarks = (
+        *_ties(best, rows, drawn),
+        *_staging(best, rows),
+        *_break_even(job, best, against),
+        *duties(job),
+        *_refusals(rows),
+        *_overrides(cluster),
+        _known_errors(world),
+    )
     return Comparison(
         cluster_line=_cluster_line(job),
         gradient_bytes=int(_gradient_bytes(job, best)),
@@ -142,12 +166,14 @@ def compare(
 
 
 def judge(cluster: Cluster, world: World, technologies: Sequence[str] = ()) -> list[Row]:
-    """Return every technology with its figures, in the order of the catalog, the file's own first."""
+    """Return every technology with its figures, in the order of the catalog, the file's own
+    first."""
     return _judged(cluster, world, technologies)[1]
 
 
 def _judged(cluster: Cluster, world: World, technologies: Sequence[str]) -> tuple[Job, list[Row]]:
-    """Return the job and every technology's figures; a layout that is left to be chosen suits the file's network."""
+    """Return the job and every technology's figures; a layout that is left to be chosen suits the
+    file's network."""
     own = file_technology(cluster)
     wanted = list(dict.fromkeys(technologies or (own, *technology_ids(world))))
     situations = [situate(cluster, world, id) for id in wanted]
@@ -169,21 +195,54 @@ def _judge_one(job: Job, situation: Situation) -> Row:
     step = job.step(situation)
     usd, watt = cost.per_gpu(job.cluster.total_gpus())
     busbw = job.all_reduce(situation, step.gradient_bytes, job.data_group()).busbw_Bps
-    option = Option(tech.id, tech.label, tech.use, False, situation.in_file, "", path, path.latency_s(SMALL_bytes),
-                    busbw, step.step_s, step.parts, step.idle_share, path.cpu_cores, path.memory_Bps, usd, watt)  # fmt: skip
+    option = Option(
+        tech.id,
+        tech.label,
+        tech.use,
+        False,
+        situation.in_file,
+        "",
+        path,
+        path.latency_s(SMALL_bytes),
+        busbw,
+        step.step_s,
+        step.parts,
+        step.idle_share,
+        path.cpu_cores,
+        path.memory_Bps,
+        usd,
+        watt,
+    )
     return Row(situation, cost, option)
 
 
 def _refused(situation: Situation, why: str) -> Row:
     """Return a technology that cannot be built, with no figures."""
     tech = situation.technology
-    option = Option(tech.id, tech.label, tech.use, False, situation.in_file, why, None,
-                    0.0, 0.0, 0.0, (), 0.0, 0.0, 0.0, 0.0, 0.0)  # fmt: skip
+    option = Option(
+        tech.id,
+        tech.label,
+        tech.use,
+        False,
+        situation.in_file,
+        why,
+        None,
+        0.0,
+        0.0,
+        0.0,
+        (),
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )
     return Row(situation, None, option)
 
 
 def network_bill(situation: Situation, world: World) -> Bill:
-    """Return what a technology's network costs: switches, cables, optics, and the NICs that carry it."""
+    """Return what a technology's network costs: switches, cables, optics, and the NICs that carry
+    it."""
     tech, plan = situation.technology, situation.plan
     if plan is None:
         raise UserError(situation.refused)
@@ -191,16 +250,21 @@ def network_bill(situation: Situation, world: World) -> Bill:
     nvmeof = tech.transport == "nvmeof"
     known = world.has("nic", tech.nic, "ports") and not nvmeof
     ports = int(world.number("nic", tech.nic, "ports")) if known else 1
-    rate = world.number("server", situation.cluster.server, "storage_nic_Bps") if nvmeof else tech.nic_Bps
+    rate = (
+        world.number("server", situation.cluster.server, "storage_nic_Bps")
+        if nvmeof
+        else tech.nic_Bps
+    )
     return bill(
-        plan, world,
+        plan,
+        world,
         network="storage" if nvmeof else "management" if tech.fabric == "management" else "compute",
         technology="infiniband" if speaks == "infiniband" else "ethernet",
         rate_Bps=rate / plan.demand.planes,
         nic_id=tech.nic if known else None,
         nics_per_server=-(-plan.demand.rails // ports),
         server_id=situation.cluster.server,
-    )  # fmt: skip
+    )
 
 
 def _can_carry(row: Row) -> bool:
@@ -210,23 +274,31 @@ def _can_carry(row: Row) -> bool:
 def _fastest(rows: Sequence[Row]) -> Row:
     if not rows:
         raise UserError(
-            "none of these technologies can carry the GPUs' traffic here", hint="try without --technologies"
+            "none of these technologies can carry the GPUs' traffic here",
+            hint="try without --technologies",
         )
     return min(rows, key=lambda r: r.option.step_s)
 
 
 def _best(rows: Sequence[Row]) -> Row:
-    """Return the fastest, or the file's own technology if its step is as good: what is planned needs no reason."""
+    """Return the fastest, or the file's own technology if its step is as good: what is planned
+    needs no reason."""
     able = [r for r in rows if _can_carry(r)]
     fastest = _fastest(able)
-    own = [r for r in able if r.option.in_file and r.option.step_s <= (1 + TIED) * fastest.option.step_s]
+    own = [
+        r
+        for r in able
+        if r.option.in_file and r.option.step_s <= (1 + TIED) * fastest.option.step_s
+    ]
     return own[0] if own else fastest
 
 
 def _against(best: Row, rows: Sequence[Row]) -> Row | None:
-    """Return what the choice is held against: the fastest TCP/IP, or else the fastest of another kind.
+    """Return what the choice is held against: the fastest TCP/IP, or else the fastest of another
+    kind.
 
-    Of those that are as good as the fastest, the one with the fastest wire: then the wire is not what differs.
+    Of those that are as good as the fastest, the one with the fastest wire: then the wire is not
+    what differs.
     """
     others = [r for r in rows if _can_carry(r) and r is not best]
     tcp = [r for r in others if r.situation.technology.transport == "tcp"]
@@ -234,7 +306,9 @@ def _against(best: Row, rows: Sequence[Row]) -> Row | None:
     if not held:
         return None
     limit = (1 + TIED) * _fastest(held).option.step_s
-    return max((r for r in held if r.option.step_s <= limit), key=lambda r: r.situation.technology.nic_Bps)
+    return max(
+        (r for r in held if r.option.step_s <= limit), key=lambda r: r.situation.technology.nic_Bps
+    )
 
 
 def _gradient_bytes(job: Job, row: Row) -> float:
@@ -245,17 +319,28 @@ def _banded(row: Row, drawn: Draws | None, chosen: bool) -> Row:
     option = replace(row.option, chosen=chosen)
     if drawn and row.option.path:
         id = row.option.technology
-        option = replace(option, step_band=drawn.step[id], latency_band=drawn.latency[id],
-                         busbw_band=drawn.busbw[id], cost_band=drawn.cost[id])  # fmt: skip
+        option = replace(
+            option,
+            step_band=drawn.step[id],
+            latency_band=drawn.latency[id],
+            busbw_band=drawn.busbw[id],
+            cost_band=drawn.cost[id],
+        )
     return replace(row, option=option)
 
 
 def _reasons(job: Job, best: Row, against: Row) -> tuple[Reason, ...]:
-    """Return why the other one is slower: its step run again, mended bit by bit until it is the winner's."""
+    """Return why the other one is slower: its step run again, mended bit by bit until it is the
+    winner's."""
     winner, loser = best.option.path, against.option.path
     if winner is None or loser is None:
         return ()
-    return weigh(winner, loser, lambda p: job.step(against.situation, p).step_s, WORTH_SAYING * best.option.step_s)
+    return weigh(
+        winner,
+        loser,
+        lambda p: job.step(against.situation, p).step_s,
+        WORTH_SAYING * best.option.step_s,
+    )
 
 
 def _choice(job: Job, best: Row, against: Row | None) -> str:
@@ -264,12 +349,23 @@ def _choice(job: Job, best: Row, against: Row | None) -> str:
         return said + "."
     saved = against.option.step_s - best.option.step_s
     if saved <= 0:
-        return f"{said}: {against.option.label} is as fast ({format_time(against.option.step_s)} a step)."
+        return (
+            f"{said}: {against.option.label} is as fast "
+            f"({format_time(against.option.step_s)} a step)."
+        )
     share = saved / against.option.step_s
-    daily = share * job.cluster.total_gpus() * 24 * job.world.number("price", "gpu-hour-reserved", "price_USD")
+    daily = (
+        share
+        * job.cluster.total_gpus()
+        * 24
+        * job.world.number("price", "gpu-hour-reserved", "price_USD")
+    )
     whole = format_time(against.option.step_s)
-    return (f"{said}. Against {against.option.label} it saves {format_time(saved)} of each step of {whole} "
-            f"({share:.1%} of the GPUs' time, {format_money(daily)} a day).")  # fmt: skip
+    return (
+        f"{said}. Against {against.option.label} it saves {format_time(saved)} of each step of "
+        f"{whole} "
+        f"({share:.1%} of the GPUs' time, {format_money(daily)} a day)."
+    )
 
 
 def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
@@ -285,8 +381,11 @@ def _ties(best: Row, rows: Sequence[Row], drawn: Draws | None) -> list[str]:
             continue
         worlds = f" (it is the faster one in {flips:.0%} of the worlds)" if drawn else ""
         slower_by = f"{slower:+.1%}".replace("-0.0%", "0.0%").replace("+0.0%", "0.0%")
-        said.append(f"{row.option.label} cannot be told apart from it by the step: {slower_by}, less than the models are "
-                    f"off{worlds}. What decides is price (its network is {money}), supply and who runs it.")  # fmt: skip
+        said.append(
+            f"{row.option.label} cannot be told apart from it by the step: {slower_by}, less "
+            "than the models are "
+            f"off{worlds}. What decides is price (its network is {money}), supply and who runs it."
+        )
     return said
 
 
@@ -298,12 +397,23 @@ def _staged(row: Row) -> str:
 def _staging(best: Row, rows: Sequence[Row]) -> list[str]:
     """Say what host staging would cost the winner."""
     for row in rows:
-        if row.option.technology == _staged(best) and row is not best and row.option.path and best.option.path:
+        if (
+            row.option.technology == _staged(best)
+            and row is not best
+            and row.option.path
+            and best.option.path
+        ):
             lost, (name, rate) = row.option.step_s - best.option.step_s, row.option.path.limits[0]
             if lost < WORTH_SAYING * best.option.step_s:
-                return ["GPUDirect makes no difference to this step: the way through host memory is wide enough here."]
-            return [f"Without GPUDirect the same network would take {format_time(lost)} longer a step: every byte goes "
-                    f"through host memory, bound by {name} at {format_bytes_rate(rate)} a NIC."]  # fmt: skip
+                return [
+                    "GPUDirect makes no difference to this step: the way through host memory "
+                    "is wide enough here."
+                ]
+            return [
+                f"Without GPUDirect the same network would take {format_time(lost)} longer a "
+                "step: every byte goes "
+                f"through host memory, bound by {name} at {format_bytes_rate(rate)} a NIC."
+            ]
     return []
 
 
@@ -312,33 +422,52 @@ def _break_even(job: Job, best: Row, against: Row | None) -> list[str]:
 
 
 def _refusals(rows: Sequence[Row]) -> list[str]:
-    return [f"{r.option.label} cannot be built here: {r.option.refused}." for r in rows if r.option.refused]
+    return [
+        f"{r.option.label} cannot be built here: {r.option.refused}."
+        for r in rows
+        if r.option.refused
+    ]
 
 
 def _overrides(cluster: Cluster) -> list[str]:
-    return [f"The cluster file sets {'.'.join(o.key)} to {o.value:g}." if isinstance(o.value, float) else
-            f"The cluster file sets {'.'.join(o.key)} to {o.value}." for o in cluster.overrides]  # fmt: skip
+    return [
+        f"The cluster file sets {'.'.join(o.key)} to {o.value:g}."
+        if isinstance(o.value, float)
+        else f"The cluster file sets {'.'.join(o.key)} to {o.value}."
+        for o in cluster.overrides
+    ]
 
 
 def _known_errors(world: World) -> str:
-    collectives, step = (world.number("accuracy", id, "median_error") for id in ("collectives", "step"))
-    return (f"How far off this may be: on published measurements our collectives are off by {collectives:.1%} in the "
-            f"median (16 MiB and up), our steps by {step:.0%} (docs/accuracy.md).")  # fmt: skip
+    collectives, step = (
+        world.number("accuracy", id, "median_error") for id in ("collectives", "step")
+    )
+    return (
+        "How far off this may be: on published measurements our collectives are off by "
+        f"{collectives:.1%} in the "
+        f"median (16 MiB and up), our steps by {step:.0%} (docs/accuracy.md)."
+    )
 
 
 def _cluster_line(job: Job) -> str:
     cluster, world = job.cluster, job.world
     gpu = world.text("gpu", world.text("server", cluster.server, "gpu"), "name")
     server, recipe = world.text("server", cluster.server, "name"), job.inputs.recipe
-    return (f"{job.inputs.model.name} on {cluster.total_gpus():,} {gpu} in {cluster.servers:,} {server} · "
-            f"{job.inputs.layout} · {recipe.global_batch:,} sequences of {recipe.sequence:,}")  # fmt: skip
+    return (
+        f"{job.inputs.model.name} on {cluster.total_gpus():,} {gpu} in {cluster.servers:,} "
+        f"{server} · "
+        f"{job.inputs.layout} · {recipe.global_batch:,} sequences of {recipe.sequence:,}"
+    )
 
 
 def _curves(job: Job, rows: Sequence[Row]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Return all-reduce bus bandwidth over all GPUs at each size."""
     everyone = job.everyone()
     return tuple(
-        (r.option.label, tuple(job.all_reduce(r.situation, s, everyone).busbw_Bps for s in CURVE_bytes))
+        (
+            r.option.label,
+            tuple(job.all_reduce(r.situation, s, everyone).busbw_Bps for s in CURVE_bytes),
+        )
         for r in rows
         if r.option.path
     )
@@ -352,7 +481,10 @@ def _table(rows: Sequence[Row], worlds: int) -> Table:
         Column("step_s", "step", format_time),
     ]
     if worlds:
-        columns += [Column("step_low_s", "5 %", format_time), Column("step_high_s", "95 %", format_time)]
+        columns += [
+            Column("step_low_s", "5 %", format_time),
+            Column("step_high_s", "95 %", format_time),
+        ]
     columns += [
         Column("idle_share", "GPU\nidle", lambda v: f"{v:.1%}", spare=1),
         Column("cpu_cores", "CPU cores\na server", lambda v: f"{v:.1f}", spare=5),
@@ -369,12 +501,24 @@ def _cells(option: Option, worlds: int) -> tuple[str | float | None, ...]:
     if option.path is None:
         return (option.label, *[None] * (8 + (2 if worlds else 0)), "cannot be built")
     band = [option.step_band.low, option.step_band.high] if worlds and option.step_band else []
-    return (option.label, option.latency_s, option.busbw_Bps, option.step_s, *band, option.idle_share, option.cpu_cores,
-            option.memory_Bps, option.network_USD_per_gpu, option.network_W_per_gpu, use)  # fmt: skip
+    return (
+        option.label,
+        option.latency_s,
+        option.busbw_Bps,
+        option.step_s,
+        *band,
+        option.idle_share,
+        option.cpu_cores,
+        option.memory_Bps,
+        option.network_USD_per_gpu,
+        option.network_W_per_gpu,
+        use,
+    )
 
 
 def record(comparison: Comparison, verdicts: Sequence[Verdict] = ()) -> dict[str, object]:
-    """Return a comparison as plain values for JSON: figures in base units, the same keys in every release."""
+    """Return a comparison as plain values for JSON: figures in base units, the same keys in every
+    release."""
     return {
         "schema": "eastwest.compare/1",
         "cluster": comparison.cluster_line,
@@ -385,11 +529,16 @@ def record(comparison: Comparison, verdicts: Sequence[Verdict] = ()) -> dict[str
         "gradient_bytes": comparison.gradient_bytes,
         "worlds": comparison.uncertainty_worlds,
         "options": [_option_record(o) for o in comparison.options],
-        "busbw": {"sizes_bytes": list(comparison.busbw_sizes_bytes),
-                  "busbw_Bps": {label: list(values) for label, values in comparison.busbw_Bps}},
+        "busbw": {
+            "sizes_bytes": list(comparison.busbw_sizes_bytes),
+            "busbw_Bps": {label: list(values) for label, values in comparison.busbw_Bps},
+        },
         "bill": comparison.bill.records(),
-        "expect": [{"text": v.expectation.text, "predicted": v.predicted, "holds": v.holds} for v in verdicts],
-    }  # fmt: skip
+        "expect": [
+            {"text": v.expectation.text, "predicted": v.predicted, "holds": v.holds}
+            for v in verdicts
+        ],
+    }
 
 
 def _option_record(option: Option) -> dict[str, object]:
@@ -397,12 +546,24 @@ def _option_record(option: Option) -> dict[str, object]:
         return [value.low, value.high] if value else None
 
     return {
-        "technology": option.technology, "label": option.label, "use": option.use, "chosen": option.chosen,
-        "in_file": option.in_file, "refused": option.refused or None, "latency_s": option.latency_s,
-        "busbw_Bps": option.busbw_Bps, "step_s": option.step_s, "parts_s": dict(option.parts),
-        "idle_share": option.idle_share, "cpu_cores": option.cpu_cores, "memory_Bps": option.memory_Bps,
-        "network_USD_per_gpu": option.network_USD_per_gpu, "network_W_per_gpu": option.network_W_per_gpu,
+        "technology": option.technology,
+        "label": option.label,
+        "use": option.use,
+        "chosen": option.chosen,
+        "in_file": option.in_file,
+        "refused": option.refused or None,
+        "latency_s": option.latency_s,
+        "busbw_Bps": option.busbw_Bps,
+        "step_s": option.step_s,
+        "parts_s": dict(option.parts),
+        "idle_share": option.idle_share,
+        "cpu_cores": option.cpu_cores,
+        "memory_Bps": option.memory_Bps,
+        "network_USD_per_gpu": option.network_USD_per_gpu,
+        "network_W_per_gpu": option.network_W_per_gpu,
         "limits_Bps": [list(limit) for limit in option.path.limits[:5]] if option.path else [],
-        "step_band_s": band(option.step_band), "latency_band_s": band(option.latency_band),
-        "busbw_band_Bps": band(option.busbw_band), "cost_band_USD": band(option.cost_band),
-    }  # fmt: skip
+        "step_band_s": band(option.step_band),
+        "latency_band_s": band(option.latency_band),
+        "busbw_band_Bps": band(option.busbw_band),
+        "cost_band_USD": band(option.cost_band),
+    }

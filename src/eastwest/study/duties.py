@@ -1,4 +1,5 @@
-"""What the other networks are for. One idea: NVMe-oF and Gigabit Ethernet are judged at their own work, not at the GPUs'."""
+"""What the other networks are for. One idea: NVMe-oF and Gigabit Ethernet are judged at their own
+work, not at the GPUs'."""
 
 from __future__ import annotations
 
@@ -24,8 +25,11 @@ def _storage(job: Job) -> list[str]:
     path = situation.path
     size = parameters(job.inputs.model) * world.number("duty", "checkpoint", "bytes_per_parameter")
     rate = path.rate_Bps * path.nics * cluster.servers
-    return [f"{situation.label.removesuffix(' via the store')} is for storage: a checkpoint of {format_size(size)} takes "
-            f"{format_time(size / rate)} at {format_bytes_rate(rate)}, bound by {path.limits[0][0]}."]  # fmt: skip
+    return [
+        f"{situation.label.removesuffix(' via the store')} is for storage: a checkpoint of "
+        f"{format_size(size)} takes "
+        f"{format_time(size / rate)} at {format_bytes_rate(rate)}, bound by {path.limits[0][0]}."
+    ]
 
 
 def _management(job: Job) -> str:
@@ -36,6 +40,10 @@ def _management(job: Job) -> str:
     link = world.number("technology", "gigabit-ethernet", "nic_Bps")
     image_s = world.number("duty", "provisioning", "image_bytes") / link
     load = devices / plan.switches * world.number("duty", "telemetry", "device_Bps") / link
-    return (f"Gigabit Ethernet is for management: {devices:,} ports of BMCs, switches and power units on "
-            f"{plan.switches:,} {plan.switch.id}, telemetry {load:.1%} of a link a switch, {format_time(image_s)} for a "
-            f"server's image.")  # fmt: skip
+    return (
+        f"Gigabit Ethernet is for management: {devices:,} ports of BMCs, switches and power "
+        "units on "
+        f"{plan.switches:,} {plan.switch.id}, telemetry {load:.1%} of a link a switch, "
+        f"{format_time(image_s)} for a "
+        f"server's image."
+    )

@@ -1,4 +1,5 @@
-"""Does the cluster keep what its file expects? One idea: each expectation is one figure, predicted and judged."""
+"""Does the cluster keep what its file expects? One idea: each expectation is one figure, predicted
+and judged."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from eastwest.study.situation import Situation, communicator, situate
 from eastwest.study.variants import file_technology
 from eastwest.units import format_bytes_rate, format_time
 
-_SHOWN: dict[str, Callable[[float], str]] = {"B/s": format_bytes_rate, "s": format_time, "1": lambda v: f"{v:.1%}"}
+_SHOWN: dict[str, Callable[[float], str]] = {
+    "B/s": format_bytes_rate,
+    "s": format_time,
+    "1": lambda v: f"{v:.1%}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,10 @@ class Verdict:
     def line(self) -> str:
         """One line for people."""
         mark = "✓" if self.holds else "✗"
-        return f"{mark} {self.expectation.text}: {_SHOWN[self.expectation.unit](self.predicted)} predicted"
+        return (
+            f"{mark} {self.expectation.text}: "
+            f"{_SHOWN[self.expectation.unit](self.predicted)} predicted"
+        )
 
 
 def verdicts(cluster: Cluster) -> tuple[Verdict, ...]:

@@ -1,12 +1,14 @@
-"""What happens to one message, stage by stage? One idea: the stages that price a network also tell why.
+"""What happens to one message, stage by stage? One idea: the stages that price a network also tell
+why.
 
 ::
 
     gpu0.node0 ── same NVLink domain? ── yes: NVLink, whatever the network
                         no
-                        └── same rail? ── no: to the GPU of the other's rail over NVLink first (PXN), or, where the
-                              yes             payload lies in host memory anyway, straight to that rail's NIC
-                              └── NIC ── 1, 3 or 5 switches, as the plan has it ── NIC
+                        └── same rail? ── no: to the GPU of the other's rail over NVLink first
+                        (PXN), or, where the
+                              yes             payload lies in host memory anyway, straight to that
+                              rail's NIC └── NIC ── 1, 3 or 5 switches, as the plan has it ── NIC
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one stage costs one message: its part of the latency, CPU time, and what it leaves on the hosts."""
+    """What one stage costs one message: its part of the latency, CPU time, and what it leaves on
+    the hosts."""
 
     name: str
     place: str
@@ -65,7 +68,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One technology's stages for the message, in order; ``switches`` is None where no plan tells."""
+    """One technology's stages for the message, in order; ``switches`` is None where no plan
+    tells."""
 
     technology: str
     label: str
@@ -104,15 +108,27 @@ class Explained:
         )
         whole = self.seconds or 1.0
         rows = tuple(
-            (s.name, s.place, s.side, s.seconds, s.seconds / whole, s.cpu_s, s.copies, s.context_switches,
-             s.interrupts, s.why) for s in self.steps
-        )  # fmt: skip
+            (
+                s.name,
+                s.place,
+                s.side,
+                s.seconds,
+                s.seconds / whole,
+                s.cpu_s,
+                s.copies,
+                s.context_switches,
+                s.interrupts,
+                s.why,
+            )
+            for s in self.steps
+        )
         return Table(f"{self.label}: {format_time(self.seconds)}", columns, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One message between two GPUs, by technology; ``remarks`` tell what cannot be built and what was assumed."""
+    """One message between two GPUs, by technology; ``remarks`` tell what cannot be built and what
+    was assumed."""
 
     cluster: str
     source: str
@@ -125,7 +141,10 @@ class Explanation:
     @property
     def line(self) -> str:
         """One line that says what was asked."""
-        return f"{format_size(self.size_bytes)} from {self.source} to {self.target} of {self.cluster}, one way"
+        return (
+            f"{format_size(self.size_bytes)} from {self.source} to {self.target} of "
+            f"{self.cluster}, one way"
+        )
 
     def summary(self) -> Table:
         """Return one row a technology."""
@@ -143,14 +162,25 @@ class Explanation:
         )
         best = min((e.seconds for e in self.explained), default=1.0) or 1.0
         rows = tuple(
-            (e.technology, e.label + (" (in the file)" if e.in_file else ""), e.use, e.seconds, e.seconds / best, e.cpu_s,
-             e.count("copies"), e.count("context_switches"), e.count("interrupts"), e.switches)
+            (
+                e.technology,
+                e.label + (" (in the file)" if e.in_file else ""),
+                e.use,
+                e.seconds,
+                e.seconds / best,
+                e.cpu_s,
+                e.count("copies"),
+                e.count("context_switches"),
+                e.count("interrupts"),
+                e.switches,
+            )
             for e in self.explained
-        )  # fmt: skip
+        )
         return Table(self.line, columns, rows, self.remarks)
 
     def brief(self) -> Table:
-        """Return the summary with the ids alone and short headings, which a terminal of 80 columns holds."""
+        """Return the summary with the ids alone and short headings, which a terminal of 80 columns
+        holds."""
         columns = (
             Column("technology", "technology", right=False),
             Column("latency_s", "latency", format_time),
@@ -201,7 +231,8 @@ def parse_gpu(text: str, cluster: Cluster) -> Gpu:
     match = _NAME.fullmatch(text.strip())
     if not match:
         raise UserError(
-            f"'{text[:40]}' names no GPU; expected gpuG.nodeN, such as gpu0.node0", hint=f"there are {exist}"
+            f"'{text[:40]}' names no GPU; expected gpuG.nodeN, such as gpu0.node0",
+            hint=f"there are {exist}",
         )
     found = Gpu(int(match[1]), int(match[2]))
     if found.gpu >= gpus or found.node > last:
@@ -228,7 +259,8 @@ def explain(
     size_bytes : the payload.
     technologies : catalog ids; all if empty.
 
-    Raises UserError for a GPU or technology that does not exist, for a GPU and itself, and for no bytes.
+    Raises UserError for a GPU or technology that does not exist, for a GPU and itself, and for no
+    bytes.
     """
     a, b = parse_gpu(source, cluster), parse_gpu(target, cluster)
     if a == b:
@@ -241,14 +273,19 @@ def explain(
     ids = wanted(world, technologies)
     if same_domain(cluster, world, a, b):
         found = [_over_nvlink(cluster, world, size_bytes)]
-        remarks = [f"{a} and {b} are in one NVLink domain: no NIC and no switch of the network is used."]
+        remarks = [
+            f"{a} and {b} are in one NVLink domain: no NIC and no switch of the network is used."
+        ]
     else:
         found, remarks = _over_networks(cluster, world, (a, b), size_bytes, ids)
-    return Explanation(cluster.name, str(a), str(b), size_bytes, tuple(found), tuple(remarks), tuple(world.used()))
+    return Explanation(
+        cluster.name, str(a), str(b), size_bytes, tuple(found), tuple(remarks), tuple(world.used())
+    )
 
 
 def wanted(world: World, technologies: Sequence[str]) -> tuple[str, ...]:
-    """Return the technologies asked for, all if none is. Raises UserError for one that does not exist."""
+    """Return the technologies asked for, all if none is. Raises UserError for one that does not
+    exist."""
     known = technology_ids(world)
     for name in technologies:
         if name not in known:
@@ -257,7 +294,8 @@ def wanted(world: World, technologies: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_domain(cluster: Cluster, world: World, a: Gpu, b: Gpu) -> bool:
-    """Whether two GPUs reach each other over NVLink: of one server, or of one rack where it spans a rack."""
+    """Whether two GPUs reach each other over NVLink: of one server, or of one rack where it spans a
+    rack."""
     per_server, domain = cluster.server_gpus(), domain_gpus(cluster, world)
     first, second = (g.node * per_server + g.gpu for g in (a, b))
     return a.node == b.node or first // domain == second // domain
@@ -279,7 +317,11 @@ def _over_networks(
             continue
         path, switches, remark = _between(situation, world, ends)
         tech = situation.technology
-        found.append(Explained(id, tech.label, tech.use, situation.in_file, switches, steps(path, size_bytes)))
+        found.append(
+            Explained(
+                id, tech.label, tech.use, situation.in_file, switches, steps(path, size_bytes)
+            )
+        )
         if remark and remark not in remarks:
             remarks.append(remark)
     if not found:
@@ -287,28 +329,49 @@ def _over_networks(
     return found, remarks
 
 
-def _between(situation: Situation, world: World, ends: tuple[Gpu, Gpu]) -> tuple[Path, int | None, str]:
-    """Return the path between two GPUs of different servers, the switches it crosses, and what to remark."""
+def _between(
+    situation: Situation, world: World, ends: tuple[Gpu, Gpu]
+) -> tuple[Path, int | None, str]:
+    """Return the path between two GPUs of different servers, the switches it crosses, and what to
+    remark."""
     plan, tech, cluster = situation.plan, situation.technology, situation.cluster
     if plan is None or situation.path is None:
         raise UserError(situation.refused)
     if tech.transport == "nvmeof":
-        return situation.path, None, "NVMe-oF: the way to a storage target is that of the mean server."
+        return (
+            situation.path,
+            None,
+            "NVMe-oF: the way to a storage target is that of the mean server.",
+        )
     source, target = (rail_of(plan, cluster, end.gpu) for end in ends)
     switches = switches_between(plan, *(port_of(plan, end.node, target) for end in ends))
     path = path_over(cluster, world, tech, way_of(world, tech, plan, switches), plan)
     if source == target:
         return path, switches, ""
     if not tech.gpudirect:
-        return path, switches, f"Without GPUDirect the sender uses NIC {target}, of the receiver's rail."
-    hand = tuple(replace(s, name="hand over by NVLink (PXN)", why=f"to the GPU of rail {target}, which has that NIC")
-                 for s in nvlink.stages(_end(cluster, world), world, launch=False))  # fmt: skip
-    remark = f"The GPUs are on rails {source} and {target}: NCCL hands the message to the other rail's GPU first (PXN)."
+        return (
+            path,
+            switches,
+            f"Without GPUDirect the sender uses NIC {target}, of the receiver's rail.",
+        )
+    hand = tuple(
+        replace(
+            s,
+            name="hand over by NVLink (PXN)",
+            why=f"to the GPU of rail {target}, which has that NIC",
+        )
+        for s in nvlink.stages(_end(cluster, world), world, launch=False)
+    )
+    remark = (
+        f"The GPUs are on rails {source} and {target}: NCCL hands the message to the "
+        "other rail's GPU first (PXN)."
+    )
     return replace(path, stages=(*hand, *path.stages)), switches, remark
 
 
 def rail_of(plan: Plan, cluster: Cluster, gpu: int) -> int:
-    """Return the rail, the number of the NIC, of a GPU: GPUs and NICs are paired in order and evenly."""
+    """Return the rail, the number of the NIC, of a GPU: GPUs and NICs are paired in order and
+    evenly."""
     return gpu * plan.demand.rails // cluster.server_gpus()
 
 
@@ -322,20 +385,37 @@ def _end(cluster: Cluster, world: World) -> Endpoint:
     graph = server_graph(world, cluster.server)
     cores = world.number("server", cluster.server, "cores")
     return Endpoint(
-        graph, cores, link_rate_Bps(cluster), server_nics(cluster), cluster.networks.compute.mtu_bytes or 4096
+        graph,
+        cores,
+        link_rate_Bps(cluster),
+        server_nics(cluster),
+        cluster.networks.compute.mtu_bytes or 4096,
     )
 
 
 def steps(path: Path, size_bytes: int) -> tuple[Step, ...]:
     """Return the stages of a path with what each adds to one message."""
-    return tuple(_step(stage, seconds, path, size_bytes) for stage, seconds in path.timeline(size_bytes))
+    return tuple(
+        _step(stage, seconds, path, size_bytes) for stage, seconds in path.timeline(size_bytes)
+    )
 
 
 def _step(stage: Stage, seconds: float, path: Path, size_bytes: int) -> Step:
     packets = max(1, -(-size_bytes // path.packet_bytes))
-    cpu_s = stage.message_s + packets * stage.packet_s + size_bytes * stage.byte_s if stage.cpu else 0.0
-    return Step(stage.name, str(stage.place), stage.side, seconds, cpu_s, stage.copies, stage.context_switches,
-                stage.interrupts, stage.why)  # fmt: skip
+    cpu_s = (
+        stage.message_s + packets * stage.packet_s + size_bytes * stage.byte_s if stage.cpu else 0.0
+    )
+    return Step(
+        stage.name,
+        str(stage.place),
+        stage.side,
+        seconds,
+        cpu_s,
+        stage.copies,
+        stage.context_switches,
+        stage.interrupts,
+        stage.why,
+    )
 
 
 __all__ = ["Explained", "Explanation", "Gpu", "Step", "default_ends", "explain", "parse_gpu"]

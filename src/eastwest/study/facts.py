@@ -13,7 +13,8 @@ def _range(fact: Fact) -> str:
 
 
 def facts_table(facts: Iterable[Fact]) -> Table:
-    """Return facts as a table: kind, name, attribute, value, range, unit, source, whether checked, note."""
+    """Return facts as a table: kind, name, attribute, value, range, unit, source, whether checked,
+    note."""
     columns = (
         Column("kind", "kind", right=False),
         Column("id", "name", right=False),
@@ -25,5 +26,8 @@ def facts_table(facts: Iterable[Fact]) -> Table:
         Column("checked", "source checked", right=False),
         Column("note", "note", right=False),
     )
-    rows = tuple((f.kind, f.id, f.attribute, f.value, _range(f), f.unit, f.source, f.checked, f.note) for f in facts)
+    rows = tuple(
+        (f.kind, f.id, f.attribute, f.value, _range(f), f.unit, f.source, f.checked, f.note)
+        for f in facts
+    )
     return Table("", columns, rows)

@@ -1,4 +1,5 @@
-"""The job on a network: one run of the step. One idea: the job is prepared once a world, then asked on many networks."""
+"""The job on a network: one run of the step. One idea: the job is prepared once a world, then asked
+on many networks."""
 
 from __future__ import annotations
 
@@ -28,8 +29,11 @@ class Job:
     inputs: StepInput
     estimator: Estimator
 
-    def step(self, situation: Situation, path: Path | None = None, inputs: StepInput | None = None) -> Step:
-        """Return the step on a network; on another path or with another input where they are given."""
+    def step(
+        self, situation: Situation, path: Path | None = None, inputs: StepInput | None = None
+    ) -> Step:
+        """Return the step on a network; on another path or with another input where they are
+        given."""
         there = situation if path is None else replace(situation, path=path)
         return step_time(inputs or self.inputs, communicate(there, self.world, self.estimator))
 

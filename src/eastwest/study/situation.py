@@ -1,7 +1,8 @@
-"""One technology in the user's cluster. One idea: everything a question needs of a network is put together once.
+"""One technology in the user's cluster. One idea: everything a question needs of a network is put
+together once.
 
-A situation holds the plan (what is cabled to what), the path (stages and limits of a message), and from them the
-communicator of any group of ranks.
+A situation holds the plan (what is cabled to what), the path (stages and limits of a message), and
+from them the communicator of any group of ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from eastwest.fabric.graph import Fabric, Network
 from eastwest.fabric.server import server_graph
 from eastwest.fabric.topology import Demand, Plan, star
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import compute_plan, link_rate_Bps, server_nics, storage_plan, switch_ports
+from eastwest.study.check import (
+    compute_plan,
+    link_rate_Bps,
+    server_nics,
+    storage_plan,
+    switch_ports,
+)
 from eastwest.study.variants import file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
 from eastwest.transport import TRANSPORTS
@@ -30,7 +37,8 @@ from eastwest.workload.layout import Group
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A technology in the cluster. ``refused`` tells why it cannot be built; then there is no plan and no path."""
+    """A technology in the cluster. ``refused`` tells why it cannot be built; then there is no plan
+    and no path."""
 
     technology: Technology
     cluster: Cluster  # the variant of the cluster that has this network
@@ -46,7 +54,8 @@ class Situation:
 
 
 def situate(cluster: Cluster, world: World, id: str) -> Situation:
-    """Return a technology in a cluster: as the file describes it, or an alternative in its place."""
+    """Return a technology in a cluster: as the file describes it, or an alternative in its
+    place."""
     tech, own = technology(world, id), file_technology(cluster)
     try:
         if id == own:
@@ -65,7 +74,8 @@ def situate(cluster: Cluster, world: World, id: str) -> Situation:
 
 
 def in_world(situation: Situation, world: World) -> Situation:
-    """Return the same situation in another world: the structure stays, rates and latencies change."""
+    """Return the same situation in another world: the structure stays, rates and latencies
+    change."""
     if situation.plan is None:
         return situation
     path = network_path(situation.cluster, world, situation.technology, situation.plan)
@@ -73,7 +83,8 @@ def in_world(situation: Situation, world: World) -> Situation:
 
 
 def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology:
-    """Return the catalog's technology with what the file says of its NICs, rate, MTU and sockets."""
+    """Return the catalog's technology with what the file says of its NICs, rate, MTU and
+    sockets."""
     compute = cluster.networks.compute
     rate = link_rate_Bps(cluster) * compute.planes
     server_nic = world.text("server", cluster.server, "nic")
@@ -89,7 +100,8 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
 
 
 def _on_storage_switch(tech: Technology, plan: Plan, world: World) -> Technology:
-    """Return NVMe-oF on the storage network as it is: RDMA over InfiniBand where its switches speak that."""
+    """Return NVMe-oF on the storage network as it is: RDMA over InfiniBand where its switches speak
+    that."""
     speaks = world.text("switch", plan.switch.id, "technology")
     header = "infiniband" if speaks == "infiniband" and tech.header == "roce" else tech.header
     return replace(tech, switches=(plan.switch.id,), header=header)
@@ -101,32 +113,58 @@ def cluster_fabric(cluster: Cluster) -> Fabric:
     situation = situate(cluster, world, file_technology(cluster))
     if situation.plan is None:
         raise UserError(f"{situation.label} cannot be built here: {situation.refused}")
-    wirings = [_wiring(world, Network.COMPUTE, situation.plan, situation.technology.nic_Bps, situation.technology.fec)]
+    wirings = [
+        _wiring(
+            world,
+            Network.COMPUTE,
+            situation.plan,
+            situation.technology.nic_Bps,
+            situation.technology.fec,
+        )
+    ]
     storage, server = storage_plan(cluster), cluster.server
     if storage and cluster.networks.storage:
-        rate, targets = world.number("server", server, "storage_nic_Bps"), cluster.networks.storage.targets
-        wirings.append(_wiring(world, Network.STORAGE, storage, rate, situation.technology.fec, targets))
+        rate, targets = (
+            world.number("server", server, "storage_nic_Bps"),
+            cluster.networks.storage.targets,
+        )
+        wirings.append(
+            _wiring(world, Network.STORAGE, storage, rate, situation.technology.fec, targets)
+        )
     one_gigabit = technology(world, "gigabit-ethernet")
     managed = management_plan(cluster, world)
-    wirings.append(_wiring(world, Network.MANAGEMENT, managed, one_gigabit.nic_Bps, one_gigabit.fec))
+    wirings.append(
+        _wiring(world, Network.MANAGEMENT, managed, one_gigabit.nic_Bps, one_gigabit.fec)
+    )
     graph = server_graph(world, server, nics=cluster.networks.compute.nics or 0)
     return build_fabric(graph, cluster.servers, wirings)
 
 
 def management_plan(cluster: Cluster, world: World) -> Plan:
-    """Return the out-of-band network: BMCs, power units and the other networks' switches on 1 GbE leaves."""
+    """Return the out-of-band network: BMCs, power units and the other networks' switches on 1 GbE
+    leaves."""
     management = cluster.networks.management
     racks = -(-cluster.servers // management.servers_per_rack)
     storage = storage_plan(cluster)
-    others = racks * management.pdus_per_rack + compute_plan(cluster).switches + (storage.switches if storage else 0)
+    others = (
+        racks * management.pdus_per_rack
+        + compute_plan(cluster).switches
+        + (storage.switches if storage else 0)
+    )
     rails = int(world.number("server", cluster.server, "oob_ports"))
-    switch = switch_ports(cluster, management.switch, world.number("technology", "gigabit-ethernet", "nic_Bps"),
-                          "networks.management.switch")  # fmt: skip
+    switch = switch_ports(
+        cluster,
+        management.switch,
+        world.number("technology", "gigabit-ethernet", "nic_Bps"),
+        "networks.management.switch",
+    )
     demand = Demand(cluster.servers, rails, 1, others)
     return star.plan(star.Params(), demand, switch, cluster.where("networks.management"))
 
 
-def _wiring(world: World, network: Network, plan: Plan, rate_Bps: float, fec: str, targets: int = 0) -> Wiring:
+def _wiring(
+    world: World, network: Network, plan: Plan, rate_Bps: float, fec: str, targets: int = 0
+) -> Wiring:
     """Return a plan's cables with rate and latency: metres by topology, FEC of each link."""
     lengths = plan.topology if world.has("cabling", plan.topology, "server_leaf_m") else "other"
     link = world.number("wire", fec, "link_s")
@@ -157,7 +195,9 @@ def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: 
     end = Endpoint(
         graph=graph,
         cores=world.number("server", cluster.server, "cores"),
-        nic_Bps=world.number("server", cluster.server, "storage_nic_Bps") if nvmeof else tech.nic_Bps,
+        nic_Bps=world.number("server", cluster.server, "storage_nic_Bps")
+        if nvmeof
+        else tech.nic_Bps,
         nics=nics,
         mtu_bytes=tech.mtu_bytes,
         sockets=tech.sockets,
@@ -171,7 +211,13 @@ def _store(cluster: Cluster, world: World) -> Store | None:
     if storage is None:
         return None
     port_Bps = world.number("server", cluster.server, "storage_nic_Bps")
-    return Store(cluster.servers, storage.targets, storage.ports_per_target, port_Bps, storage.drives_per_target)
+    return Store(
+        cluster.servers,
+        storage.targets,
+        storage.ports_per_target,
+        port_Bps,
+        storage.drives_per_target,
+    )
 
 
 def way_of(world: World, tech: Technology, plan: Plan, switches: float) -> Way:
@@ -204,41 +250,58 @@ def domain_gpus(cluster: Cluster, world: World) -> int:
 
 
 def communicator(situation: Situation, world: World, group: Group) -> Communicator:
-    """Return what a group of ranks has for itself; groups that work at the same time share a node's NICs equally."""
+    """Return what a group of ranks has for itself; groups that work at the same time share a node's
+    NICs equally."""
     path, cluster = situation.path, situation.cluster
     if path is None:
         raise UserError(situation.refused)
     server, gpu = cluster.server, world.text("server", cluster.server, "gpu")
-    servers_a_node = max(1, domain_gpus(cluster, world) // int(world.number("server", server, "gpus")))
+    servers_a_node = max(
+        1, domain_gpus(cluster, world) // int(world.number("server", server, "gpus"))
+    )
     nics = path.nics * servers_a_node
     generation = _generation(world.text("gpu", gpu, "generation"))
-    linked = world.number("gpu", gpu, "scaleup_links") > 0 and world.number("server", server, "scaleup_domain_gpus") > 1
+    linked = (
+        world.number("gpu", gpu, "scaleup_links") > 0
+        and world.number("server", server, "scaleup_domain_gpus") > 1
+    )
     return Communicator(
         ranks=group.ranks,
         nodes=group.nodes,
         generation=generation,
         cpu=world.text("server", server, "cpu_vendor"),
-        link_Bps=world.number("gpu", gpu, "scaleup_oneway_Bps") if linked else _pcie_Bps(world, server),
+        link_Bps=world.number("gpu", gpu, "scaleup_oneway_Bps")
+        if linked
+        else _pcie_Bps(world, server),
         links=int(world.number("gpu", gpu, "scaleup_links")) if linked else 0,
         node_Bps=path.rate_Bps * nics / group.concurrent_per_node,
         nics=max(1, nics // group.concurrent_per_node),
         network_latency_s=path.step_latency_s(),
         switched=world.number("server", server, "nvswitches") > 0,
-        sharp=world.text("switch", situation.plan.switch.id, "in_network_reduction").startswith("SHARP")
+        sharp=world.text("switch", situation.plan.switch.id, "in_network_reduction").startswith(
+            "SHARP"
+        )
         if situation.plan
         else False,
-        in_switch=linked and generation in ("hopper", "blackwell") and world.number("server", server, "nvswitches") > 0,
+        in_switch=linked
+        and generation in ("hopper", "blackwell")
+        and world.number("server", server, "nvswitches") > 0,
     )
 
 
 def _generation(name: str) -> str:
-    """Return the NCCL generation whose constants stand for a GPU; other vendors' libraries are taken for Hopper's."""
+    """Return the NCCL generation whose constants stand for a GPU; other vendors' libraries are
+    taken for Hopper's."""
     return name if name in ("volta", "ampere", "hopper", "blackwell") else "hopper"
 
 
 def _pcie_Bps(world: World, server: str) -> float:
     gen = int(world.number("server", server, "pcie_gen"))
-    return world.number("pcie", f"gen{gen}", "x16_Bps") * world.number("server", server, "pcie_lanes") / 16
+    return (
+        world.number("pcie", f"gen{gen}", "x16_Bps")
+        * world.number("server", server, "pcie_lanes")
+        / 16
+    )
 
 
 _OPERATION = {"send": "sendrecv"}

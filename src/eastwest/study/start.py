@@ -1,4 +1,5 @@
-"""How does one begin? One idea: a template is a cluster file that works, with comments that teach."""
+"""How does one begin? One idea: a template is a cluster file that works, with comments that
+teach."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ def template_text(name: str) -> str:
     """Return a template's text. Raises UserError with the nearest name."""
     if name not in template_names():
         raise unknown_name("template", name, template_names())
-    return resources.files("eastwest.spec").joinpath("templates", f"{name}.yaml").read_text(encoding="utf-8")
+    return (
+        resources.files("eastwest.spec")
+        .joinpath("templates", f"{name}.yaml")
+        .read_text(encoding="utf-8")
+    )
 
 
 def cluster_schema() -> str:
@@ -35,7 +40,8 @@ def cluster_schema() -> str:
 
 
 def start(file: Path, text: str, force: bool, schema: bool) -> None:
-    """Write a cluster file, and its schema beside it if wanted; the file then points editors to the schema.
+    """Write a cluster file, and its schema beside it if wanted; the file then points editors to the
+    schema.
 
     Raises UserError if the file exists and ``force`` is not given, or cannot be written.
     """

@@ -1,7 +1,8 @@
-"""Many clusters and jobs by formula. One idea: what a point changes is all that is worked out again.
+"""Many clusters and jobs by formula. One idea: what a point changes is all that is worked out
+again.
 
-A point is a cluster size and a batch on one technology; its step is the analytic one. This is the formula path of
-planners, and what ``make bench`` times.
+A point is a cluster size and a batch on one technology; its step is the analytic one. This is the
+formula path of planners, and what ``make bench`` times.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from eastwest.study.variants import file_technology
 
 
 def points(file: Path) -> Iterator[tuple[int, int, float]]:
-    """Yield (GPUs, sequences a step, step in seconds) without end, every point another cluster size and batch."""
+    """Yield (GPUs, sequences a step, step in seconds) without end, every point another cluster size
+    and batch."""
     cluster = load_cluster(file)
     world = nominal(cluster.facts())
     situation = situate(cluster, world, file_technology(cluster))

@@ -1,4 +1,5 @@
-"""How far are we off? One idea: predict every measured row from its configuration alone, and show the worst first."""
+"""How far are we off? One idea: predict every measured row from its configuration alone, and show
+the worst first."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def _hardware() -> dict[str, dict[str, str]]:
 
 
 def communicator(world: World, hardware: str, gpus: int, nodes: int) -> Communicator:
-    """Return the communicator of a measured system: rates from the catalog, NICs from the table of systems."""
+    """Return the communicator of a measured system: rates from the catalog, NICs from the table of
+    systems."""
     about = _hardware()[hardware]
     gpu, fabric = about["gpu"], about["fabric"]
     local, mesh = gpus // nodes, world.has("nvlink-mesh", gpu, "pairs")
@@ -85,8 +87,14 @@ def communicator(world: World, hardware: str, gpus: int, nodes: int) -> Communic
     )
 
 
-_STATED = {"ring": "ring", "ring (NVLS off)": "ring", "tree": "tree", "NVLS": "nvls", "NVLSTree": "nvls_tree",
-           "nvlstree": "nvls_tree"}  # fmt: skip
+_STATED = {
+    "ring": "ring",
+    "ring (NVLS off)": "ring",
+    "tree": "tree",
+    "NVLS": "nvls",
+    "NVLSTree": "nvls_tree",
+    "nvlstree": "nvls_tree",
+}
 
 
 def measured(table: str, world: World) -> list[Measured]:
@@ -99,7 +107,9 @@ def measured(table: str, world: World) -> list[Measured]:
         comm = communicator(world, hardware, gpus, nodes)
         operation, algorithm = row.get("op") or "all_reduce", _STATED.get(row.get("algo") or "", "")
         busbw = float(row["busbw_GBps"]) * 1e9
-        rows.append(Measured(table, hardware, operation, algorithm, comm, int(row["size_bytes"]), busbw))
+        rows.append(
+            Measured(table, hardware, operation, algorithm, comm, int(row["size_bytes"]), busbw)
+        )
     return rows
 
 
@@ -121,11 +131,19 @@ def validate(world: World | None = None) -> dict[str, list[Judged]]:
 
 def summary(name: str, judged: Sequence[Judged]) -> Table:
     """Return medians and worst errors: of all rows, and of those from 16 MiB up."""
-    columns = (Column("rows", "rows of " + name, right=False), Column("count", "count"),
-               Column("median", "median error", _percent), Column("p90", "nine in ten within", _percent),
-               Column("worst", "worst", _percent), Column("bias", "median bias", _signed))  # fmt: skip
-    parts = (("from 16 MiB", [j for j in judged if j.row.size_bytes >= LARGE_bytes]),
-             ("below 16 MiB", [j for j in judged if j.row.size_bytes < LARGE_bytes]), ("all", list(judged)))  # fmt: skip
+    columns = (
+        Column("rows", "rows of " + name, right=False),
+        Column("count", "count"),
+        Column("median", "median error", _percent),
+        Column("p90", "nine in ten within", _percent),
+        Column("worst", "worst", _percent),
+        Column("bias", "median bias", _signed),
+    )
+    parts = (
+        ("from 16 MiB", [j for j in judged if j.row.size_bytes >= LARGE_bytes]),
+        ("below 16 MiB", [j for j in judged if j.row.size_bytes < LARGE_bytes]),
+        ("all", list(judged)),
+    )
     rows = []
     for label, chosen in parts:
         sizes = sorted(abs(j.error) for j in chosen)
@@ -146,14 +164,36 @@ def _signed(value: float) -> str:
 
 def rows_table(title: str, judged: Sequence[Judged]) -> Table:
     """Return rows with measured and predicted bus bandwidth, the worst first."""
-    columns = (Column("hardware", "system", right=False), Column("operation", "collective", right=False),
-               Column("ranks", "ranks"), Column("nodes", "nodes"), Column("size_bytes", "size", format_size),
-               Column("measured_Bps", "measured GB/s", _giga), Column("predicted_Bps", "predicted GB/s", _giga),
-               Column("error", "error", _signed), Column("choice", "as", right=False))  # fmt: skip
+    columns = (
+        Column("hardware", "system", right=False),
+        Column("operation", "collective", right=False),
+        Column("ranks", "ranks"),
+        Column("nodes", "nodes"),
+        Column("size_bytes", "size", format_size),
+        Column("measured_Bps", "measured GB/s", _giga),
+        Column("predicted_Bps", "predicted GB/s", _giga),
+        Column("error", "error", _signed),
+        Column("choice", "as", right=False),
+    )
     worst = sorted(judged, key=lambda j: -abs(j.error))
-    return Table(title, columns, tuple(
-        (j.row.hardware, j.row.operation, j.row.comm.ranks, j.row.comm.nodes, j.row.size_bytes, j.row.busbw_Bps,
-         j.predicted_Bps, j.error, f"{j.algorithm}/{j.protocol}") for j in worst))  # fmt: skip
+    return Table(
+        title,
+        columns,
+        tuple(
+            (
+                j.row.hardware,
+                j.row.operation,
+                j.row.comm.ranks,
+                j.row.comm.nodes,
+                j.row.size_bytes,
+                j.row.busbw_Bps,
+                j.predicted_Bps,
+                j.error,
+                f"{j.algorithm}/{j.protocol}",
+            )
+            for j in worst
+        ),
+    )
 
 
 def _giga(value: float) -> str:
@@ -162,40 +202,87 @@ def _giga(value: float) -> str:
 
 # What we believe is behind the worst rows: (system, what the row lacks or the model does not have).
 GUESSES = (
-    ("2 VMs A100-PCIE TCP", "the row states no rate of its virtual network (an overlay that gave 0.2 Gb/s); 10 Gb/s was "
-     "assumed. Nothing but the rate could mend it."),
-    ("v100", "with five GPUs of a DGX-1V there is no ring of NVLinks; NCCL passes through other GPUs, where we fall "
-     "back to PCIe."),
-    ("GH200 quad, Slingshot-11", "the rows force the tree; at 16-32 MiB NCCL used Simple there, where its tuner (and "
-     "so we) would take LL128."),
-    ("A100 80GB 1 node", "measured through PyTorch: at 16 MiB the switch to Simple comes earlier than NCCL's tuner says."),
-    ("Azure NDv4 80GB", "the same switch from LL128 to Simple at 16 MiB, and a dip at 128 MiB that two sources show and "
-     "we do not model."),
-    ("GCP A3 High", "GPUDirect-TCPX hides its latency behind the transfer at medium sizes; we add the two."),
-    ("GCP A3 Ultra", "the plateau is 41 of 50 GB/s a NIC on this cloud's RoCE; other RoCE systems reach 47.5."),
-    ("BM.GPU4.8", "two nodes where a tree is faster than the ring that the tuner's constants choose."),
+    (
+        "2 VMs A100-PCIE TCP",
+        "the row states no rate of its virtual network (an overlay that gave 0.2 Gb/s); 10 "
+        "Gb/s was "
+        "assumed. Nothing but the rate could mend it.",
+    ),
+    (
+        "v100",
+        "with five GPUs of a DGX-1V there is no ring of NVLinks; NCCL passes through other "
+        "GPUs, where we fall "
+        "back to PCIe.",
+    ),
+    (
+        "GH200 quad, Slingshot-11",
+        "the rows force the tree; at 16-32 MiB NCCL used Simple there, where its tuner (and "
+        "so we) would take LL128.",
+    ),
+    (
+        "A100 80GB 1 node",
+        "measured through PyTorch: at 16 MiB the switch to Simple comes earlier than NCCL's "
+        "tuner says.",
+    ),
+    (
+        "Azure NDv4 80GB",
+        "the same switch from LL128 to Simple at 16 MiB, and a dip at 128 MiB that two sources "
+        "show and "
+        "we do not model.",
+    ),
+    (
+        "GCP A3 High",
+        "GPUDirect-TCPX hides its latency behind the transfer at medium sizes; we add the two.",
+    ),
+    (
+        "GCP A3 Ultra",
+        "the plateau is 41 of 50 GB/s a NIC on this cloud's RoCE; other RoCE systems reach 47.5.",
+    ),
+    (
+        "BM.GPU4.8",
+        "two nodes where a tree is faster than the ring that the tuner's constants choose.",
+    ),
     ("AWS P6-B200", "the plug-in's own tuner switches algorithms between 64 MiB and 4 GiB."),
-)  # fmt: skip
+)
 
 
 def accuracy_page() -> str:
-    """Return docs/accuracy.md: the summary of each table, the ten worst rows, what we think is behind them, all rows."""
+    """Return docs/accuracy.md: the summary of each table, the ten worst rows, what we think is
+    behind them, all rows."""
     lines = [
         "# Accuracy",
         "",
-        "Written by `make accuracy`; do not edit. Every measured row is predicted from its configuration alone, with "
-        "global constants fitted once by `tools/fit_collectives.py` (kind `fitted` of the catalog). Errors are of the "
+        "Written by `make accuracy`; do not edit. Every measured row is predicted from its "
+        "configuration alone, with "
+        "global constants fitted once by `tools/fit_collectives.py` (kind `fitted` of the "
+        "catalog). Errors are of the "
         "bus bandwidth, predicted over measured, less one.",
     ]
     for name, judged in validate().items():
         large = [j for j in judged if j.row.size_bytes >= LARGE_bytes]
         worst = rows_table("", large)
-        lines += ["", f"## {name}", "", summary(name, judged).to_markdown(), "The ten worst rows from 16 MiB up:", "",
-                  Table("", worst.columns, worst.rows[:10]).to_markdown()]  # fmt: skip
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            summary(name, judged).to_markdown(),
+            "The ten worst rows from 16 MiB up:",
+            "",
+            Table("", worst.columns, worst.rows[:10]).to_markdown(),
+        ]
         systems = {j.row.hardware for j in judged}
-        lines += ["Our guess why:", "", *(f"- **{who}**: {why}" for who, why in GUESSES if who in systems), ""]
-        lines += ["<details><summary>All rows, the worst first</summary>", "", rows_table("", judged).to_markdown(),
-                  "</details>"]  # fmt: skip
+        lines += [
+            "Our guess why:",
+            "",
+            *(f"- **{who}**: {why}" for who, why in GUESSES if who in systems),
+            "",
+        ]
+        lines += [
+            "<details><summary>All rows, the worst first</summary>",
+            "",
+            rows_table("", judged).to_markdown(),
+            "</details>",
+        ]
     return "\n".join([*lines, "", "## Training steps", "", _steps()]) + "\n"
 
 
@@ -203,6 +290,7 @@ def _steps() -> str:
     """Tell the known error of training steps, which are measured elsewhere."""
     step = nominal().catalog.fact("accuracy", "step", "median_error")
     return (
-        f"Median error {step.value:.1%} ({step.low:.1%} to {step.high:.1%} by table): {step.note}. From {step.source}, "
+        f"Median error {step.value:.1%} ({step.low:.1%} to {step.high:.1%} by table): "
+        f"{step.note}. From {step.source}, "
         "whose path argument is the folder of the published tables; not run by `make accuracy`."
     )

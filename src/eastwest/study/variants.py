@@ -1,7 +1,8 @@
-"""Other technologies in the user's cluster. One idea: an alternative is the same cluster file with another compute network.
+"""Other technologies in the user's cluster. One idea: an alternative is the same cluster file with
+another compute network.
 
-The topology and its oversubscription stay; what belongs to one switch or design (units, counts of spines, the fabric
-manager's links) does not, and the topology's own defaults take its place.
+The topology and its oversubscription stay; what belongs to one switch or design (units, counts of
+spines, the fabric manager's links) does not, and the topology's own defaults take its place.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from eastwest.study.check import compute_plan, link_rate_Bps, server_nics
 from eastwest.transport.technology import Technology
 
 # The entry whose stack, sockets and switches stand for a file's Ethernet of at least this rate.
-_TCP_BY_RATE = (("tcp-400g", 25e9), ("tcp-100g", 2.5e9), ("tcp-10g", 0.25e9), ("gigabit-ethernet", 0.0))
+_TCP_BY_RATE = (
+    ("tcp-400g", 25e9),
+    ("tcp-100g", 2.5e9),
+    ("tcp-10g", 0.25e9),
+    ("gigabit-ethernet", 0.0),
+)
 KEPT_OPTIONS = ("oversubscription",)
 _FILE_TECHNOLOGY = {"infiniband": "infiniband", "ethernet": "roce", "management": "ethernet-tcp"}
 
 
 def file_technology(cluster: Cluster) -> str:
-    """Return the technology entry that the file's compute network is: ``infiniband-gpudirect`` or such."""
+    """Return the technology entry that the file's compute network is: ``infiniband-gpudirect`` or
+    such."""
     compute = cluster.networks.compute
     if compute.technology == "ethernet-tcp":
         rate = link_rate_Bps(cluster)
@@ -31,12 +38,16 @@ def file_technology(cluster: Cluster) -> str:
 
 
 def fitted(technology: Technology, cluster: Cluster, world: World) -> Technology:
-    """Return a technology as this server can carry it: no NIC faster than the server's own, as many as it has.
+    """Return a technology as this server can carry it: no NIC faster than the server's own, as many
+    as it has.
 
     What is slower or fewer by definition (a 10 Gb/s port) stays so.
     """
     server = cluster.server
-    own_Bps, own_nic = world.number("server", server, "nic_Bps"), world.text("server", server, "nic")
+    own_Bps, own_nic = (
+        world.number("server", server, "nic_Bps"),
+        world.text("server", server, "nic"),
+    )
     nics = technology.nics or server_nics(cluster)
     if technology.nic_Bps <= own_Bps:
         return replace(technology, nics=nics)
@@ -55,7 +66,9 @@ def variant(cluster: Cluster, technology: Technology, switch: str) -> Cluster:
     """Return the cluster with this technology's network and one of its switches."""
     compute = cluster.networks.compute
     update = {
-        "technology": "ethernet-tcp" if technology.transport == "tcp" else _FILE_TECHNOLOGY[technology.fabric],
+        "technology": "ethernet-tcp"
+        if technology.transport == "tcp"
+        else _FILE_TECHNOLOGY[technology.fabric],
         "switch": switch,
         "gpudirect": technology.gpudirect,
         "nic": None,
@@ -71,7 +84,8 @@ def variant(cluster: Cluster, technology: Technology, switch: str) -> Cluster:
 
 
 def first_that_fits(cluster: Cluster, technology: Technology, world: World) -> tuple[Cluster, Plan]:
-    """Return the variant and plan with the first of the technology's switches that can hold the cluster.
+    """Return the variant and plan with the first of the technology's switches that can hold the
+    cluster.
 
     Raises UserError with the last switch's reason if none can.
     """

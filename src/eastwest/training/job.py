@@ -1,4 +1,5 @@
-"""From the cluster file's job to a step. One idea: the layout is given or chosen, then checked, before anything is timed."""
+"""From the cluster file's job to a step. One idea: the layout is given or chosen, then checked,
+before anything is timed."""
 
 from __future__ import annotations
 
@@ -29,36 +30,71 @@ def recipe_of(job: Job) -> Recipe:
 
 
 def step_input(
-    job: Job, model: Model, machine: Machine, gpus: int, node_gpus: int, communicate: Communicate, where: str = "job"
+    job: Job,
+    model: Model,
+    machine: Machine,
+    gpus: int,
+    node_gpus: int,
+    communicate: Communicate,
+    where: str = "job",
 ) -> StepInput:
-    """Return all that a job's step depends on but the network, with its layout given, completed or chosen.
+    """Return all that a job's step depends on but the network, with its layout given, completed or
+    chosen.
 
-    ``node_gpus`` are the GPUs of one NVLink domain; ``communicate`` times the layouts that are tried (parallel:
-    auto). Raises UserError, at ``where``, for a layout that does not divide or does not fit the GPUs' memory.
+    ``node_gpus`` are the GPUs of one NVLink domain; ``communicate`` times the layouts that are
+    tried (parallel: auto). Raises UserError, at ``where``, for a layout that does not divide or
+    does not fit the GPUs' memory.
     """
     recipe = recipe_of(job)
     if job.parallel == "auto":
         layout = _chosen(recipe, model, machine, gpus, node_gpus, communicate, where)
     else:
         p = job.parallel
-        layout = complete_layout(gpus, p.tensor, p.pipeline, p.data, p.expert, p.context, f"{where}.parallel")
-    check_layout(model, layout, gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, f"{where}.parallel")
-    check_fits(model, layout, recipe, machine.memory_bytes, f"{where}.parallel", machine.reserved_bytes)
+        layout = complete_layout(
+            gpus, p.tensor, p.pipeline, p.data, p.expert, p.context, f"{where}.parallel"
+        )
+    check_layout(
+        model,
+        layout,
+        gpus,
+        recipe.global_batch,
+        recipe.micro_batch,
+        recipe.sequence,
+        f"{where}.parallel",
+    )
+    check_fits(
+        model, layout, recipe, machine.memory_bytes, f"{where}.parallel", machine.reserved_bytes
+    )
     return StepInput(model, layout, recipe, machine, node_gpus)
 
 
 def _chosen(
-    recipe: Recipe, model: Model, machine: Machine, gpus: int, node_gpus: int, communicate: Communicate, where: str
+    recipe: Recipe,
+    model: Model,
+    machine: Machine,
+    gpus: int,
+    node_gpus: int,
+    communicate: Communicate,
+    where: str,
 ) -> Layout:
     def spare_bytes(layout: Layout) -> float:
-        return machine.memory_bytes - memory(model, layout, recipe, machine.reserved_bytes).total_bytes
+        return (
+            machine.memory_bytes - memory(model, layout, recipe, machine.reserved_bytes).total_bytes
+        )
 
     def step_s(layout: Layout) -> float:
         return step_time(StepInput(model, layout, recipe, machine, node_gpus), communicate).step_s
 
     try:
         return choose_layout(
-            model, gpus, node_gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, spare_bytes, step_s
+            model,
+            gpus,
+            node_gpus,
+            recipe.global_batch,
+            recipe.micro_batch,
+            recipe.sequence,
+            spare_bytes,
+            step_s,
         )
     except UserError as error:
         raise error.at(f"{where}.parallel") from None

@@ -1,9 +1,10 @@
-"""What one rank does in a step. One idea: a class of equal ranks has one list of operations, each with its repeats.
+"""What one rank does in a step. One idea: a class of equal ranks has one list of operations, each
+with its repeats.
 
-This is the interface for a timeline of the step: operations stand in the order of one microbatch, with streams and
-dependencies; ``repeats`` is how often each runs in a step (layers x microbatches; a fraction where pipeline stages
-are uneven, because the list is of the average stage). The analytic step is their sum: of each operation, the seconds
-that nothing hides.
+This is the interface for a timeline of the step: operations stand in the order of one microbatch,
+with streams and dependencies; ``repeats`` is how often each runs in a step (layers x microbatches;
+a fraction where pipeline stages are uneven, because the list is of the average stage). The analytic
+step is their sum: of each operation, the seconds that nothing hides.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ PART = {
 class Communicate(Protocol):
     """Whoever knows the network: returns the seconds of one collective or message.
 
-    ``op`` is one of COLLECTIVES, ``size_bytes`` follows nccl-tests (all-gather: output; reduce-scatter: input;
-    all-to-all: what one rank sends in all, itself included; send: the message), ``kind`` one of KINDS.
+    ``op`` is one of COLLECTIVES, ``size_bytes`` follows nccl-tests (all-gather: output;
+    reduce-scatter: input; all-to-all: what one rank sends in all, itself included; send: the
+    message), ``kind`` one of KINDS.
     """
 
     def __call__(self, op: str, size_bytes: float, group: Group, kind: str) -> float:

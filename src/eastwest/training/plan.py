@@ -1,7 +1,8 @@
-"""What a step consists of, before anyone knows the network. One idea: all that does not depend on it is worked out once.
+"""What a step consists of, before anyone knows the network. One idea: all that does not depend on
+it is worked out once.
 
-A Plan is cached by its input, so that comparing networks or drawing worlds of network constants costs only the
-collectives and a handful of sums.
+A Plan is cached by its input, so that comparing networks or drawing worlds of network constants
+costs only the collectives and a handful of sums.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from eastwest.workload.shapes import Model, forward_FLOPs_per_token
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """All that a step depends on but the network. ``node_gpus`` are the GPUs of one NVLink domain."""
+    """All that a step depends on but the network. ``node_gpus`` are the GPUs of one NVLink
+    domain."""
 
     model: Model
     layout: Layout
@@ -31,7 +33,8 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One kind of communication of a step: asked of the network once, repeated ``repeats`` times."""
+    """One kind of communication of a step: asked of the network once, repeated ``repeats``
+    times."""
 
     name: str
     op: str
@@ -62,10 +65,14 @@ class Plan:
 
 @functools.lru_cache(maxsize=4096)
 def plan(inputs: StepInput) -> Plan:
-    """Work out computing, messages and sizes of a step. Raises UserError if the batch does not divide."""
+    """Work out computing, messages and sizes of a step. Raises UserError if the batch does not
+    divide."""
     model, layout, recipe, gpu = inputs.model, inputs.layout, inputs.recipe, inputs.machine
     if layout.pipeline * recipe.interleave > model.layers:
-        what = f"pipeline {layout.pipeline} x interleave {recipe.interleave} is more than {model.layers} layers"
+        what = (
+            f"pipeline {layout.pipeline} x interleave {recipe.interleave} is more than "
+            f"{model.layers} layers"
+        )
         raise UserError(what)
     count = microbatches(layout, recipe.global_batch, recipe.micro_batch)
     times, held = stage_times(model, layout, recipe, gpu), shard(model, layout)
@@ -92,7 +99,8 @@ def plan(inputs: StepInput) -> Plan:
 
 
 def _optimizer_s(inputs: StepInput, held: Shard) -> float:
-    """Return Adam's time: it reads gradient (twice, once for its norm), weight and two moments, and writes all but it."""
+    """Return Adam's time: it reads gradient (twice, once for its norm), weight and two moments, and
+    writes all but it."""
     recipe, layout = inputs.recipe, inputs.layout
     replicas = layout.data * layout.context
     own = held.total
@@ -122,10 +130,11 @@ def _layer_repeats(inputs: StepInput, count: int, layers: int) -> float:
 
 
 def _tensor(inputs: StepInput, group: Group, phase: str, count: int) -> list[Message]:
-    """Return the two all-reduces of a layer's pass, each cut into its halves where sequences are cut too.
+    """Return the two all-reduces of a layer's pass, each cut into its halves where sequences are
+    cut too.
 
-    Shoeybi et al. 2019: two all-reduces of s b h forward and two backward; Korthikanti et al. 2022: an all-gather
-    and a reduce-scatter of the same volume instead of each.
+    Shoeybi et al. 2019: two all-reduces of s b h forward and two backward; Korthikanti et al. 2022:
+    an all-gather and a reduce-scatter of the same volume instead of each.
     """
     if group.ranks == 1:
         return []
@@ -136,26 +145,39 @@ def _tensor(inputs: StepInput, group: Group, phase: str, count: int) -> list[Mes
         own = f"{phase} {block}"
         if inputs.recipe.sequence_parallel:
             gather, scatter = f"{own} gather", f"{own} scatter"
-            found.append(Message(gather, "all_gather", size, group, "tensor", "layer", repeats, phase))
-            found.append(Message(scatter, "reduce_scatter", size, group, "tensor", "layer", repeats, phase))
+            found.append(
+                Message(gather, "all_gather", size, group, "tensor", "layer", repeats, phase)
+            )
+            found.append(
+                Message(scatter, "reduce_scatter", size, group, "tensor", "layer", repeats, phase)
+            )
         else:
             name = f"{own} all-reduce"
-            found.append(Message(name, "all_reduce", size, group, "tensor", "layer", repeats, phase))
+            found.append(
+                Message(name, "all_reduce", size, group, "tensor", "layer", repeats, phase)
+            )
     return found
 
 
 def _context(inputs: StepInput, group: Group, phase: str, count: int) -> list[Message]:
-    """Return the exchange of keys and values: gathered in each pass, their gradients scattered backward."""
+    """Return the exchange of keys and values: gathered in each pass, their gradients scattered
+    backward."""
     if group.ranks == 1:
         return []
     model = inputs.model
-    width = model.kv_heads * (model.head_dim + model.values) / min(inputs.layout.tensor, model.kv_heads)
+    width = (
+        model.kv_heads * (model.head_dim + model.values) / min(inputs.layout.tensor, model.kv_heads)
+    )
     size = inputs.recipe.micro_batch * inputs.recipe.sequence * width * inputs.recipe.element_bytes
     repeats = _layer_repeats(inputs, count, model.layers)
     name = f"{phase} keys and values"
-    found = [Message(f"{name} gather", "all_gather", size, group, "context", "layer", repeats, phase)]
+    found = [
+        Message(f"{name} gather", "all_gather", size, group, "context", "layer", repeats, phase)
+    ]
     if phase == "backward":
-        scatter = Message(f"{name} scatter", "reduce_scatter", size, group, "context", "layer", repeats, phase)
+        scatter = Message(
+            f"{name} scatter", "reduce_scatter", size, group, "context", "layer", repeats, phase
+        )
         found.append(scatter)
     return found
 
@@ -165,7 +187,13 @@ def _expert(inputs: StepInput, group: Group, phase: str, count: int) -> list[Mes
     if group.ranks == 1 or not inputs.model.moe_layers:
         return []
     share = inputs.layout.tensor if inputs.recipe.sequence_parallel else 1
-    size = _tokens(inputs) * inputs.model.active_experts * inputs.model.hidden * inputs.recipe.element_bytes / share
+    size = (
+        _tokens(inputs)
+        * inputs.model.active_experts
+        * inputs.model.hidden
+        * inputs.recipe.element_bytes
+        / share
+    )
     repeats = _layer_repeats(inputs, count, inputs.model.moe_layers)
     return [
         Message(f"{phase} dispatch", "all_to_all", size, group, "expert", "layer", repeats, phase),
@@ -187,13 +215,18 @@ def _pipeline(inputs: StepInput, group: Group, count: int) -> list[Message]:
 
 
 def _data(inputs: StepInput, of: Groups, held: Shard, count: int) -> list[Message]:
-    """Return the exchange of gradients and weights (Rajbhandari et al. 2020), in buckets or, for ZeRO-3, layers.
+    """Return the exchange of gradients and weights (Rajbhandari et al. 2020), in buckets or, for
+    ZeRO-3, layers.
 
-    ZeRO 0: one all-reduce; 1: reduce-scatter of gradients, all-gather of weights; 2: the reduce-scatter after each
-    microbatch, for only a shard of the gradients is kept; 3: weights gathered for each pass of each microbatch.
+    ZeRO 0: one all-reduce; 1: reduce-scatter of gradients, all-gather of weights; 2: the
+    reduce-scatter after each microbatch, for only a shard of the gradients is kept; 3: weights
+    gathered for each pass of each microbatch.
     """
     found: list[Message] = []
-    for name, group, held_parameters in (("", of.data, held.common), ("expert ", of.expert_data, held.experts)):
+    for name, group, held_parameters in (
+        ("", of.data, held.common),
+        ("expert ", of.expert_data, held.experts),
+    ):
         if group.ranks > 1 and held_parameters:
             found += _exchange(inputs, name, group, held_parameters, count)
     return found
@@ -209,7 +242,9 @@ def _exchange(inputs: StepInput, name: str, group: Group, held: float, count: in
         pieces = max(1, math.ceil(inputs.model.layers / inputs.layout.pipeline))
 
     def message(what: str, op: str, size: float, times: int, scope: str, phase: str) -> Message:
-        return Message(f"{name}{what}", op, size / pieces, group, "data", scope, float(times * pieces), phase)
+        return Message(
+            f"{name}{what}", op, size / pieces, group, "data", scope, float(times * pieces), phase
+        )
 
     op = "reduce_scatter" if recipe.zero else "all_reduce"
     found = [message("gradients", op, gradients, each, scope, "gradients")]

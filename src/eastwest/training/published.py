@@ -1,9 +1,10 @@
-"""Measured training steps by others, as inputs of the model. One idea: a row says what ran; what it leaves out is assumed
-alike for all rows, and nothing is fitted to a row.
+"""Measured training steps by others, as inputs of the model. One idea: a row says what ran; what it
+leaves out is assumed alike for all rows, and nothing is fitted to a row.
 
-Rows with a noted doubt are left out. Assumed where a row is silent: no recomputation; gradients exchanged in 16 bits
-and Adam's states shared by frameworks of today, in 32 bits and each its own by those of 2020 to 2022, which also have
-no flash attention, no sequence parallelism and no overlap of gradients.
+Rows with a noted doubt are left out. Assumed where a row is silent: no recomputation; gradients
+exchanged in 16 bits and Adam's states shared by frameworks of today, in 32 bits and each its own by
+those of 2020 to 2022, which also have no flash attention, no sequence parallelism and no overlap of
+gradients.
 """
 
 from __future__ import annotations
@@ -29,10 +30,21 @@ from eastwest.workload.shapes import Model
 
 # The first word found in a row's GPU column decides.
 GPUS = (
-    ("gb300", "gb300"), ("gb200", "gb200"), ("b300", "b300-sxm"), ("b200", "b200-sxm"), ("h200", "h200-sxm"),
-    ("h100", "h100-sxm"), ("a100_40", "a100-40-sxm"), ("a100", "a100-80-sxm"), ("v100", "v100-sxm"),
-)  # fmt: skip
-CATALOG = (("deepseek", "deepseek-v3"), ("qwen3_30b", "qwen3-30b-a3b"), ("qwen3_235b", "qwen3-235b-a22b"))
+    ("gb300", "gb300"),
+    ("gb200", "gb200"),
+    ("b300", "b300-sxm"),
+    ("b200", "b200-sxm"),
+    ("h200", "h200-sxm"),
+    ("h100", "h100-sxm"),
+    ("a100_40", "a100-40-sxm"),
+    ("a100", "a100-80-sxm"),
+    ("v100", "v100-sxm"),
+)
+CATALOG = (
+    ("deepseek", "deepseek-v3"),
+    ("qwen3_30b", "qwen3-30b-a3b"),
+    ("qwen3_235b", "qwen3-235b-a22b"),
+)
 BEFORE_FLASH = ("Megatron-LM", "Megatron-DeepSpeed", "NeMo Megatron")
 
 
@@ -61,18 +73,36 @@ class Judged:
 
 
 def gpt(layers: int, hidden: int, heads: int, sequence: int, vocab: int, ffn: int = 0) -> Model:
-    """Return GPT shapes: two-matrix feed-forward of four times hidden, learned positions, tied embedding, biases."""
+    """Return GPT shapes: two-matrix feed-forward of four times hidden, learned positions, tied
+    embedding, biases."""
     return Model(
-        f"gpt {layers} x {hidden}", "gpt2", layers, hidden, heads, heads, hidden // heads, ffn or 4 * hidden, vocab,
-        gated=False, tied=True, positions=sequence, qkv_bias=True, output_bias=True, ffn_bias=True, norm_bias=True,
-    )  # fmt: skip
+        f"gpt {layers} x {hidden}",
+        "gpt2",
+        layers,
+        hidden,
+        heads,
+        heads,
+        hidden // heads,
+        ffn or 4 * hidden,
+        vocab,
+        gated=False,
+        tied=True,
+        positions=sequence,
+        qkv_bias=True,
+        output_bias=True,
+        ffn_bias=True,
+        norm_bias=True,
+    )
 
 
 def read_rows(path: str | Path, world: World) -> list[Row]:
-    """Return the rows of a table of measured steps that say enough to be predicted. Raises UserError."""
+    """Return the rows of a table of measured steps that say enough to be predicted. Raises
+    UserError."""
     records = list(csv.DictReader(io.StringIO(read_text(path, "table of measured steps"))))
     parse = _plain_row if records and "internode_gbps_per_node" in records[0] else _named_row
-    found = [parse(record, world, f"{Path(path).name}:{n}") for n, record in enumerate(records, start=2)]
+    found = [
+        parse(record, world, f"{Path(path).name}:{n}") for n, record in enumerate(records, start=2)
+    ]
     return [row for row in found if row is not None]
 
 
@@ -81,20 +111,34 @@ def _plain_row(record: dict[str, str], world: World, label: str) -> Row | None:
     n = {key: int(value) for key, value in record.items() if value.isdigit()}
     layout = Layout(n["tensor"], n["pipeline"], n["data"])
     recipe = Recipe(
-        n["global_batch"], n["micro_batch"], n["sequence"], "fp16", "full", zero=0, overlap=False,
-        gradient_precision="fp16", sequence_parallel=False, attention="unfused",
-    )  # fmt: skip
+        n["global_batch"],
+        n["micro_batch"],
+        n["sequence"],
+        "fp16",
+        "full",
+        zero=0,
+        overlap=False,
+        gradient_precision="fp16",
+        sequence_parallel=False,
+        attention="unfused",
+    )
     model = gpt(n["layers"], n["hidden"], n["heads"], n["sequence"], vocab=51200)
     inputs = StepInput(model, layout, recipe, machine("a100-80-sxm", world), n["gpus_per_node"])
     nic_Bps = n.get("internode_gbps_per_node", 800) / n["gpus_per_node"] * 1e9 / 8
-    return _possible(Row(label, label.split(":")[0], inputs, nic_Bps, float(record["step_ms"]) / 1e3))
+    return _possible(
+        Row(label, label.split(":")[0], inputs, nic_Bps, float(record["step_ms"]) / 1e3)
+    )
 
 
 def _named_row(record: dict[str, str], world: World, label: str) -> Row | None:
-    """Read a row of the table of named models; None if it lacks something or trains otherwise than we model."""
+    """Read a row of the table of named models; None if it lacks something or trains otherwise than
+    we model."""
     needed = ("step_time_s", "seq_len", "global_batch", "micro_batch", "gpu_count", "tp", "pp")
     gpu = next((id for word, id in GPUS if word in record["gpu"].lower()), "")
-    unlike = any(word in record["model"] for word in ("LoRA", "BERT", "T5", "BART")) or "NVFP4" in record["precision"]
+    unlike = (
+        any(word in record["model"] for word in ("LoRA", "BERT", "T5", "BART"))
+        or "NVFP4" in record["precision"]
+    )
     model = _model(record, world)
     if (
         unlike
@@ -110,8 +154,15 @@ def _named_row(record: dict[str, str], world: World, label: str) -> Row | None:
     except (UserError, ValueError):
         return None
     nic_Bps = float(record["nic_gbps_per_gpu"]) * 1e9 / 8
-    return _possible(Row(f"{label} {record['table_id']} {record['model']}", label.split(":")[0], inputs, nic_Bps,
-                         float(record["step_time_s"])))  # fmt: skip
+    return _possible(
+        Row(
+            f"{label} {record['table_id']} {record['model']}",
+            label.split(":")[0],
+            inputs,
+            nic_Bps,
+            float(record["step_time_s"]),
+        )
+    )
 
 
 def _model(record: dict[str, str], world: World) -> Model | None:
@@ -125,7 +176,14 @@ def _model(record: dict[str, str], world: World) -> Model | None:
     two = gpt(layers, hidden, heads, int(record["seq_len"] or 2048), vocab, ffn)
     if not record["ffn"] or not record["params_b"]:
         return two
-    three = replace(two, gated=True, tied=False, positions=0, kv_heads=int(record["kv_heads"] or heads), family="llama")
+    three = replace(
+        two,
+        gated=True,
+        tied=False,
+        positions=0,
+        kv_heads=int(record["kv_heads"] or heads),
+        family="llama",
+    )
     wanted = float(record["params_b"]) * 1e9
     return min((two, three), key=lambda m: abs(parameters(m) - wanted))
 
@@ -135,19 +193,36 @@ def _inputs(record: dict[str, str], model: Model, gpu: str, world: World) -> Ste
     gpus, tp, pp, cp = (int(record[key] or 1) for key in ("gpu_count", "tp", "pp", "cp"))
     if record["dp"] and int(record["dp"]) * tp * pp * cp != gpus:
         raise UserError("the row's layout does not fill its GPUs")
-    layout = Layout(tp, pp, gpus // (tp * pp * cp), int(record["ep"] or 1) if model.experts else 1, cp)
+    layout = Layout(
+        tp, pp, gpus // (tp * pp * cp), int(record["ep"] or 1) if model.experts else 1, cp
+    )
     zero = record["zero"].lower()
-    stage = 3 if "fsdp" in zero or "zero-3" in zero else 1 if any(w in zero for w in ("dist", "zero-1")) else 0
+    stage = (
+        3
+        if "fsdp" in zero or "zero-3" in zero
+        else 1
+        if any(w in zero for w in ("dist", "zero-1"))
+        else 0
+    )
     stage = 1 if not zero and not old else stage
     told = record["recompute"]
     recipe = Recipe(
-        int(record["global_batch"]), int(record["micro_batch"]), int(record["seq_len"]),
-        "fp8" if "FP8" in record["precision"] else "fp32" if "TF32" in record["precision"] else "bf16",
-        next((word for word in ("full", "selective") if word in told), "none"), stage,
-        overlap=not old and "overlap_grad_sync False" not in zero, gradient_precision="fp32" if old else "bf16",
+        int(record["global_batch"]),
+        int(record["micro_batch"]),
+        int(record["seq_len"]),
+        "fp8"
+        if "FP8" in record["precision"]
+        else "fp32"
+        if "TF32" in record["precision"]
+        else "bf16",
+        next((word for word in ("full", "selective") if word in told), "none"),
+        stage,
+        overlap=not old and "overlap_grad_sync False" not in zero,
+        gradient_precision="fp32" if old else "bf16",
         sequence_parallel=not old or "SP" in told or "sequence parallel" in told,
-        attention="unfused" if old else "flash", interleave=int(record["vpp"] or 1),
-    )  # fmt: skip
+        attention="unfused" if old else "flash",
+        interleave=int(record["vpp"] or 1),
+    )
     node = 72 if gpu in ("gb200", "gb300") else -(-gpus // int(record["nodes"] or -(-gpus // 8)))
     return StepInput(model, layout, recipe, machine(gpu, world), node)
 
@@ -155,17 +230,22 @@ def _inputs(record: dict[str, str], model: Model, gpu: str, world: World) -> Ste
 def _possible(row: Row) -> Row | None:
     r, layout = row.inputs.recipe, row.inputs.layout
     try:
-        check_layout(row.inputs.model, layout, layout.gpus, r.global_batch, r.micro_batch, r.sequence)
+        check_layout(
+            row.inputs.model, layout, layout.gpus, r.global_batch, r.micro_batch, r.sequence
+        )
     except UserError:
         return None
     return row if layout.pipeline * r.interleave <= row.inputs.model.layers else None
 
 
-def plain_network(node_gpus: int, scaleup_Bps: float, nic_Bps: float, step_s: float, launch_s: float) -> Communicate:
-    """Return a network of two rates: bus bandwidth within a node, and one NIC's payload rate a GPU between nodes.
+def plain_network(
+    node_gpus: int, scaleup_Bps: float, nic_Bps: float, step_s: float, launch_s: float
+) -> Communicate:
+    """Return a network of two rates: bus bandwidth within a node, and one NIC's payload rate a GPU
+    between nodes.
 
-    Collectives are rings (or pairwise exchanges): a launch, a latency each step, and bytes over the slower of the
-    two. Enough to judge computing by; the real thing is :mod:`eastwest.collective`.
+    Collectives are rings (or pairwise exchanges): a launch, a latency each step, and bytes over the
+    slower of the two. Enough to judge computing by; the real thing is :mod:`eastwest.collective`.
     """
 
     def communicate(op: str, size_bytes: float, group: Group, kind: str) -> float:
@@ -182,13 +262,21 @@ def plain_network(node_gpus: int, scaleup_Bps: float, nic_Bps: float, step_s: fl
     return communicate
 
 
-def judge(rows: Iterable[Row], scaleup_share: float, nic_share: float, step_s: float, launch_s: float,
-          world: World) -> list[Judged]:  # fmt: skip
+def judge(
+    rows: Iterable[Row],
+    scaleup_share: float,
+    nic_share: float,
+    step_s: float,
+    launch_s: float,
+    world: World,
+) -> list[Judged]:
     """Predict rows on plain networks that reach the given shares of their line rates."""
     found = []
     for row in rows:
         inputs = replace(row.inputs, machine=machine(row.inputs.machine.gpu, world))
         scaleup_Bps = world.number("gpu", inputs.machine.gpu, "scaleup_oneway_Bps") * scaleup_share
-        network = plain_network(inputs.node_gpus, scaleup_Bps, row.nic_Bps * nic_share, step_s, launch_s)
+        network = plain_network(
+            inputs.node_gpus, scaleup_Bps, row.nic_Bps * nic_share, step_s, launch_s
+        )
         found.append(Judged(row, step_time(inputs, network).step_s))
     return found

@@ -1,24 +1,29 @@
-"""How long a step is, and where it goes. One idea: computing, plus every second of communication that nothing hides.
+"""How long a step is, and where it goes. One idea: computing, plus every second of communication
+that nothing hides.
 
-The pipeline runs 1F1B (Narayanan et al. 2021), interleaved or not. With m microbatches, p stages, v chunks a stage:
+The pipeline runs 1F1B (Narayanan et al. 2021), interleaved or not. With m microbatches, p stages, v
+chunks a stage:
 
-    step = m t + (m - 1) (slowest - t) + (p - 1) t / v + exposed pipeline + exposed data parallel + optimizer + rest
+    step = m t + (m - 1) (slowest - t) + (p - 1) t / v + exposed pipeline + exposed data parallel +
+    optimizer + rest
 
-where t is the time of one microbatch on the average stage, forward and backward, with what it waits for tensor,
-context and expert parallel peers. Its second and third terms are the *pipeline bubble*; for equal stages it is
-(p-1) / (m v) of the rest.
+where t is the time of one microbatch on the average stage, forward and backward, with what it waits
+for tensor, context and expert parallel peers. Its second and third terms are the *pipeline bubble*;
+for equal stages it is (p-1) / (m v) of the rest.
 
 What hides what:
 
 - tensor and expert parallel exchanges: nothing hides them.
 - context parallel: attention's scores on the blocks already here, a share (c-1)/c of them.
-- pipeline: without interleaving each send waits; with it, the computing of one chunk hides a send, except while
-  the pipeline fills and drains.
-- gradients (overlap on): the backward pass of the last microbatch on this stage, and with interleaving the last
-  ones of p microbatches on the other v - 1 chunks; the last bucket is never hidden. Weights that ZeRO 1 and 2 gather
-  hide behind the first forward pass likewise. ZeRO 2 and 3 exchange with every microbatch: hidden behind that
-  microbatch's passes, but for the first and the last piece of a step.
-- what is hidden slows computing by a share of its own length (``overlap_cost``): it takes multiprocessors and memory.
+- pipeline: without interleaving each send waits; with it, the computing of one chunk hides a send,
+  except while the pipeline fills and drains.
+- gradients (overlap on): the backward pass of the last microbatch on this stage, and with
+  interleaving the last ones of p microbatches on the other v - 1 chunks; the last bucket is never
+  hidden. Weights that ZeRO 1 and 2 gather hide behind the first forward pass likewise. ZeRO 2 and 3
+  exchange with every microbatch: hidden behind that microbatch's passes, but for the first and the
+  last piece of a step.
+- what is hidden slows computing by a share of its own length (``overlap_cost``): it takes
+  multiprocessors and memory.
 """
 
 from __future__ import annotations
@@ -38,7 +43,8 @@ class Step:
 
     step_s: float
     parts: tuple[tuple[str, float], ...]
-    idle_share: float  # of the step, in which a GPU does no model compute (forward, backward, recomputation)
+    # of the step, in which a GPU does no model compute (forward, backward, recomputation)
+    idle_share: float
     tokens_per_s: float
     model_FLOPs: float  # forward and backward, causal attention, nothing recomputed
     mfu: float  # of the GPUs' peak for the precision
@@ -46,11 +52,14 @@ class Step:
     microbatches: int
     _plan: Plan = field(repr=False, compare=False)
     _seconds: tuple[float, ...] = field(repr=False, compare=False)  # of each message
-    _exposed: tuple[float, ...] = field(repr=False, compare=False)  # of each message, in the whole step
+    _exposed: tuple[float, ...] = field(
+        repr=False, compare=False
+    )  # of each message, in the whole step
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations of one rank, whose exposed seconds add up to the step but for the bubble."""
+        """The operations of one rank, whose exposed seconds add up to the step but for the
+        bubble."""
         return graph.operations(self._plan, self._seconds, self._exposed)
 
     def part(self, name: str) -> float:
@@ -61,7 +70,8 @@ class Step:
 def step_time(inputs: StepInput, communicate: Communicate) -> Step:
     """Return the time of one step and its parts.
 
-    Raises UserError if the batch does not divide, InternalError if the network answers with what is no time.
+    Raises UserError if the batch does not divide, InternalError if the network answers with what is
+    no time.
     """
     p = plan(inputs)
     seconds = tuple([_asked(communicate, m) for m in p.messages])
@@ -103,7 +113,11 @@ def _bubble_s(p: Plan, sums: dict[str, float]) -> float:
     stages, count = layout.pipeline, p.microbatches
     if stages == 1:
         return 0.0
-    waited = sums["exposed tensor parallel"] + sums["exposed context parallel"] + sums["exposed expert parallel"]
+    waited = (
+        sums["exposed tensor parallel"]
+        + sums["exposed context parallel"]
+        + sums["exposed expert parallel"]
+    )
     mean = (p.compute_s + p.recompute_s + waited) / count
     head = times.head.forward_s + times.head.backward_s
     layer = (mean - head / stages) / p.layers
@@ -135,12 +149,14 @@ def _exposures(p: Plan, seconds: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _core_s(p: Plan, phase: str) -> float:
-    """Return the scores' time that hides one exchange of keys and values; backward has 2.5 times, for two of them."""
+    """Return the scores' time that hides one exchange of keys and values; backward has 2.5 times,
+    for two of them."""
     return p.times.core_s * (1.25 if phase == "backward" else 1.0)
 
 
 def _send_exposed_s(p: Plan, message: Message, send_s: float) -> float:
-    """Return the exposed time of all sends one way: all of them, or with interleaving what exceeds a chunk."""
+    """Return the exposed time of all sends one way: all of them, or with interleaving what exceeds
+    a chunk."""
     recipe, ends = p.inputs.recipe, (message.group.ranks - 1) * send_s
     if recipe.interleave == 1:
         return message.repeats * send_s + ends
@@ -149,7 +165,8 @@ def _send_exposed_s(p: Plan, message: Message, send_s: float) -> float:
 
 
 def _hide_data(p: Plan, seconds: tuple[float, ...], exposed: list[float]) -> None:
-    """Lower the exposed time of gradients and weights by what their windows hide, shared in proportion."""
+    """Lower the exposed time of gradients and weights by what their windows hide, shared in
+    proportion."""
     zero, count = p.inputs.recipe.zero, p.microbatches
     forward, backward = _pass_s(p, "forward"), _pass_s(p, "backward")
     phases = {m.phase for m in p.messages if m.kind == "data"}
@@ -159,9 +176,17 @@ def _hide_data(p: Plan, seconds: tuple[float, ...], exposed: list[float]) -> Non
         total = sum(p.messages[i].repeats * seconds[i] for i in own)
         longest = max(seconds[i] for i in own)
         if zero <= 1 or phase == "weights":
-            window = _tail(p) * (forward if phase == "weights" else backward) * (1.0 - len(own) / pieces)
-        elif zero == 2:  # each microbatch's gradients behind the next microbatch's passes, the last behind its own
-            window = (count - 1) * (forward + backward) + backward * (1.0 - len(own) * count / pieces)
+            window = (
+                _tail(p) * (forward if phase == "weights" else backward) * (1.0 - len(own) / pieces)
+            )
+        elif (
+            zero == 2
+            # each microbatch's gradients behind the next microbatch's passes, the last behind its
+            # own
+        ):
+            window = (count - 1) * (forward + backward) + backward * (
+                1.0 - len(own) * count / pieces
+            )
         elif phase == "forward":
             window = count * forward
         else:  # ZeRO-3: weights and gradients share the backward pass
@@ -173,6 +198,7 @@ def _hide_data(p: Plan, seconds: tuple[float, ...], exposed: list[float]) -> Non
 
 
 def _tail(p: Plan) -> float:
-    """Return how many passes of a microbatch remain when the first chunk's gradients are complete."""
+    """Return how many passes of a microbatch remain when the first chunk's gradients are
+    complete."""
     v = p.inputs.recipe.interleave
     return ((v - 1) * p.inputs.layout.pipeline + 1) / v

@@ -1,7 +1,8 @@
-"""Transports: how a message gets from one memory to another. One idea: a list of stages, and limits that many share.
+"""Transports: how a message gets from one memory to another. One idea: a list of stages, and limits
+that many share.
 
-A family of modules, one a kind of endpoint, registered here by the name that ``technology.csv`` gives. A transport is a
-module with ``path(name, header, end, way, world) -> Path``.
+A family of modules, one a kind of endpoint, registered here by the name that ``technology.csv``
+gives. A transport is a module with ``path(name, header, end, way, world) -> Path``.
 
 To add one: write ``x.py`` with that function and add a line to ``TRANSPORTS``.
 """

@@ -1,7 +1,7 @@
 """What every transport starts from: the two ends, the way between them, and what packets weigh.
 
-One idea: a transport knows stages; where the message starts, how many switches it crosses and how long the cables are
-comes from here.
+One idea: a transport knows stages; where the message starts, how many switches it crosses and how
+long the cables are comes from here.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Store:
 class Endpoint:
     """One server as a transport sees it; both ends are alike.
 
-    ``in_gpu`` tells whether the payload starts and ends in GPU memory; ``inline`` whether it goes with the doorbell
-    (small messages from host memory, as ``ib_write_lat`` sends them).
+    ``in_gpu`` tells whether the payload starts and ends in GPU memory; ``inline`` whether it goes
+    with the doorbell (small messages from host memory, as ``ib_write_lat`` sends them).
     """
 
     graph: ServerGraph
@@ -49,7 +49,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The network between two servers: its switches, each cable's length, and the FEC of its links."""
+    """The network between two servers: its switches, each cable's length, and the FEC of its
+    links."""
 
     switches: int
     switch_s: float  # port to port
@@ -61,21 +62,40 @@ class Way:
             raise UserError("a way needs lengths and switches that are not negative")
 
     def stages(self, world: World, wire_Bps: float) -> tuple[Stage, ...]:
-        """Return the wire and switch stages; ``wire_Bps`` is the payload rate at which bytes enter the wire."""
+        """Return the wire and switch stages; ``wire_Bps`` is the payload rate at which bytes enter
+        the wire."""
         link = world.number("wire", self.fec, "link_s")
         module = world.number("wire", "module", "link_s") if self.fec != "fec-none" else 0.0
         cables = sum(self.metres) * world.number("wire", "cable", "s_per_m")
         wire = len(self.metres) * (link + module) + cables
-        stages = [Stage("cables, FEC and modules", Place.WIRE, "network", message_s=wire, byte_s=1.0 / wire_Bps,
-                        pipelined=True, why=f"{len(self.metres)} links, {sum(self.metres):.0f} m of cable")]  # fmt: skip
+        stages = [
+            Stage(
+                "cables, FEC and modules",
+                Place.WIRE,
+                "network",
+                message_s=wire,
+                byte_s=1.0 / wire_Bps,
+                pipelined=True,
+                why=f"{len(self.metres)} links, {sum(self.metres):.0f} m of cable",
+            )
+        ]
         if self.switches:
             why = f"{self.switches} switch{'es' if self.switches > 1 else ''}, cut-through"
-            stages.append(Stage("switches", Place.SWITCH, "network", message_s=self.switches * self.switch_s, why=why))
+            stages.append(
+                Stage(
+                    "switches",
+                    Place.SWITCH,
+                    "network",
+                    message_s=self.switches * self.switch_s,
+                    why=why,
+                )
+            )
         return tuple(stages)
 
 
 def path_mtu_bytes(ethernet_mtu_bytes: int, world: World) -> int:
-    """Return the RDMA path MTU that fits an Ethernet MTU: 1500 -> 1024, 4096 -> 2048, 4200 and 9000 -> 4096."""
+    """Return the RDMA path MTU that fits an Ethernet MTU: 1500 -> 1024, 4096 -> 2048, 4200 and 9000
+    -> 4096."""
     room = ethernet_mtu_bytes - world.number("header", "roce", "mtu_overhead_bytes")
     for mtu in RDMA_MTUS:
         if mtu <= room:
@@ -84,7 +104,8 @@ def path_mtu_bytes(ethernet_mtu_bytes: int, world: World) -> int:
 
 
 def packet_bytes(header: str, mtu_bytes: int, world: World, timestamps: bool = True) -> int:
-    """Return the payload of a full packet: RDMA's path MTU, or TCP's segment within the Ethernet MTU."""
+    """Return the payload of a full packet: RDMA's path MTU, or TCP's segment within the Ethernet
+    MTU."""
     if header == "infiniband":
         return mtu_bytes
     if header == "roce":
@@ -96,7 +117,9 @@ def packet_bytes(header: str, mtu_bytes: int, world: World, timestamps: bool = T
     return int(mtu_bytes - inside)
 
 
-def header_efficiency(header: str, payload_bytes: int, world: World, timestamps: bool = True) -> float:
+def header_efficiency(
+    header: str, payload_bytes: int, world: World, timestamps: bool = True
+) -> float:
     """Return payload over bytes on the wire for packets with this payload."""
     if header == "tcp":
         around = sum(world.number("header", "tcp", a) for a in ("frame_bytes", "ip_tcp_bytes"))
@@ -108,13 +131,18 @@ def header_efficiency(header: str, payload_bytes: int, world: World, timestamps:
 
 @functools.lru_cache(maxsize=256)
 def pairs(form: Structure, nics: int) -> tuple[tuple[int, int, float], ...]:
-    """Return (GPU, NIC, share of the NIC's traffic) of each GPU and NIC that work together, with so many NICs used."""
+    """Return (GPU, NIC, share of the NIC's traffic) of each GPU and NIC that work together, with so
+    many NICs used."""
     built, gpus = len(form.nic), len(form.gpu)
     if nics < built:
-        # Fewer NICs than the server's own: every GPU sends through the nearest of those that are used.
+        # Fewer NICs than the server's own: every GPU sends through the nearest of those that are
+        # used.
         return tuple((g, g * nics // gpus * built // nics, nics / gpus) for g in range(gpus))
-    return tuple((g, r % built, 1.0 / len(form.gpus_of_nic[r % built])) for r in range(nics)
-                 for g in form.gpus_of_nic[r % built])  # fmt: skip
+    return tuple(
+        (g, r % built, 1.0 / len(form.gpus_of_nic[r % built]))
+        for r in range(nics)
+        for g in form.gpus_of_nic[r % built]
+    )
 
 
 def direct_flows(end: Endpoint) -> tuple[Flow, ...]:
@@ -126,12 +154,16 @@ def direct_flows(end: Endpoint) -> tuple[Flow, ...]:
 def _direct_flows(form: Structure, nics: int) -> tuple[Flow, ...]:
     flows: list[Flow] = []
     for g, r, share in pairs(form, nics):
-        flows += [(route(form, form.gpu[g], form.nic[r]), share), (route(form, form.nic[r], form.gpu[g]), share)]
+        flows += [
+            (route(form, form.gpu[g], form.nic[r]), share),
+            (route(form, form.nic[r], form.gpu[g]), share),
+        ]
     return tuple(flows)
 
 
 def staged_ways(form: Structure, gpu: int, nic: int) -> tuple[Route, Route]:
-    """Return the way out (GPU to host memory to NIC) and the way in; the buffer lies on the NIC's socket."""
+    """Return the way out (GPU to host memory to NIC) and the way in; the buffer lies on the NIC's
+    socket."""
     memory = form.dram[form.socket_of_nic[nic]]
     out = joined(route(form, form.gpu[gpu], memory), route(form, memory, form.nic[nic]))
     back = joined(route(form, form.nic[nic], memory), route(form, memory, form.gpu[gpu]))
@@ -139,7 +171,8 @@ def staged_ways(form: Structure, gpu: int, nic: int) -> tuple[Route, Route]:
 
 
 def staged_flows(end: Endpoint, cpu_copies: int = 0) -> tuple[Flow, ...]:
-    """Return the flows through host memory; each copy by the CPU reads and writes the memory once more."""
+    """Return the flows through host memory; each copy by the CPU reads and writes the memory once
+    more."""
     return _staged_flows(end.graph.structure, end.nics, cpu_copies)
 
 

@@ -1,11 +1,13 @@
-"""NVMe over Fabrics: what reaches a shared store, and the detour that it would be for a message between GPUs.
+"""NVMe over Fabrics: what reaches a shared store, and the detour that it would be for a message
+between GPUs.
 
 ::
 
     command ─ target ─ drive's buffer (write) … notify … command ─ target ─ flash (read) ─ data
 
-It moves blocks between memory and drives; it names no GPU of another server. A gradient that goes this way is written
-once and read once, so it crosses the storage network twice and all servers share the targets.
+It moves blocks between memory and drives; it names no GPU of another server. A gradient that goes
+this way is written once and read once, so it crosses the storage network twice and all servers
+share the targets.
 """
 
 from __future__ import annotations
@@ -33,8 +35,14 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     limits = [
         ("the storage NIC's line", wire),
         ("the ports of all targets", target * store.ports * store.port_Bps * efficiency),
-        ("writes to all drives", target * store.drives * world.number("stack", "nvmeof", "drive_write_Bps")),
-        ("reads from all drives", target * store.drives * world.number("stack", "nvmeof", "drive_read_Bps")),
+        (
+            "writes to all drives",
+            target * store.drives * world.number("stack", "nvmeof", "drive_write_Bps"),
+        ),
+        (
+            "reads from all drives",
+            target * store.drives * world.number("stack", "nvmeof", "drive_read_Bps"),
+        ),
     ]
     core_s = _core_s_per_B(over_tcp, world)
     if over_tcp:
@@ -44,8 +52,19 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     rate = bound[0][1]
     memory = 4.0 * rate * end.nics if over_tcp else 0.0
     stages, alone = _stages(header, end, way, world, wire, packet), min(wire, limits[1][1])
-    return Path(name, stages, packet, efficiency, rate, max(rate, alone), end.nics, bound, rate * end.nics * core_s,
-                memory, wire)  # fmt: skip
+    return Path(
+        name,
+        stages,
+        packet,
+        efficiency,
+        rate,
+        max(rate, alone),
+        end.nics,
+        bound,
+        rate * end.nics * core_s,
+        memory,
+        wire,
+    )
 
 
 def _core_s_per_B(over_tcp: bool, world: World) -> float:
@@ -60,14 +79,17 @@ def _core_s_per_B(over_tcp: bool, world: World) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """One way between a server and a target: the software at either end, and all hardware between."""
+    """One way between a server and a target: the software at either end, and all hardware
+    between."""
 
     server: tuple[Stage, ...]
     target: tuple[Stage, ...]
     hardware: tuple[Stage, ...]
 
 
-def _crossing(header: str, end: Endpoint, way: Way, world: World, wire: float, to_target: bool) -> _Crossing:
+def _crossing(
+    header: str, end: Endpoint, way: Way, world: World, wire: float, to_target: bool
+) -> _Crossing:
     target = replace(end, in_gpu=False)
     carry = tcp if header == "tcp" else None
     near, far = (end, target) if to_target else (target, end)
@@ -80,36 +102,66 @@ def _crossing(header: str, end: Endpoint, way: Way, world: World, wire: float, t
 
 
 def _software(
-    name: str, side: str, own_s: float, stages: tuple[Stage, ...], data: bool, why: str, wakes: int = 0
+    name: str,
+    side: str,
+    own_s: float,
+    stages: tuple[Stage, ...],
+    data: bool,
+    why: str,
+    wakes: int = 0,
 ) -> Stage:
-    """Return the CPU's work on one side of a crossing as one stage, with the payload's part only where it is ``data``."""
+    """Return the CPU's work on one side of a crossing as one stage, with the payload's part only
+    where it is ``data``."""
     whole = replace(stages[0], byte_s=0.0) if stages else Stage(name, Place.CPU, side)
     return replace(
-        whole, name=name, place=Place.CPU, side=side, cpu=side != "network", why=why, pipelined=False, running_s=None,
+        whole,
+        name=name,
+        place=Place.CPU,
+        side=side,
+        cpu=side != "network",
+        why=why,
+        pipelined=False,
+        running_s=None,
         message_s=own_s + sum(s.message_s + (0.0 if data else s.packet_s) for s in stages),
         packet_s=sum(s.packet_s for s in stages) if data else 0.0,
         byte_s=sum(s.byte_s for s in stages) if data else 0.0,
-        copies=sum(s.copies for s in stages) if data else 0, context_switches=wakes, interrupts=wakes,
-    )  # fmt: skip
-
-
-def _hardware(name: str, crossing: _Crossing, data: bool, packet: int) -> Stage:
-    """Return NICs, PCIe, cables and switches of a crossing as one stage; software that is slower hides its bytes."""
-    fixed = sum(s.message_s + s.packet_s for s in crossing.hardware)
-    slowest = max(s.byte_s for s in crossing.hardware)
-    software = max((sum(s.byte_s + s.packet_s / packet for s in side) for side in (crossing.server, crossing.target)),
-                   default=0.0)  # fmt: skip
-    byte_s = slowest if data and slowest > software else 0.0
-    return Stage(
-        name, Place.WIRE, "network", fixed, byte_s=byte_s, why="NICs, PCIe, cables and switches of one crossing"
+        copies=sum(s.copies for s in stages) if data else 0,
+        context_switches=wakes,
+        interrupts=wakes,
     )
 
 
-def _stages(header: str, end: Endpoint, way: Way, world: World, wire: float, packet: int) -> tuple[Stage, ...]:
-    """Return the detour's stages: the write is whole before the read begins, so nothing of the two overlaps.
+def _hardware(name: str, crossing: _Crossing, data: bool, packet: int) -> Stage:
+    """Return NICs, PCIe, cables and switches of a crossing as one stage; software that is slower
+    hides its bytes."""
+    fixed = sum(s.message_s + s.packet_s for s in crossing.hardware)
+    slowest = max(s.byte_s for s in crossing.hardware)
+    software = max(
+        (
+            sum(s.byte_s + s.packet_s / packet for s in side)
+            for side in (crossing.server, crossing.target)
+        ),
+        default=0.0,
+    )
+    byte_s = slowest if data and slowest > software else 0.0
+    return Stage(
+        name,
+        Place.WIRE,
+        "network",
+        fixed,
+        byte_s=byte_s,
+        why="NICs, PCIe, cables and switches of one crossing",
+    )
 
-    The payload of the write goes with its capsule; what a target fetches by itself (above some 8 KiB) costs one more
-    round trip, which is not counted.
+
+def _stages(
+    header: str, end: Endpoint, way: Way, world: World, wire: float, packet: int
+) -> tuple[Stage, ...]:
+    """Return the detour's stages: the write is whole before the read begins, so nothing of the two
+    overlaps.
+
+    The payload of the write goes with its capsule; what a target fetches by itself (above some 8
+    KiB) costs one more round trip, which is not counted.
     """
 
     def nvmeof(attribute: str) -> float:
@@ -126,22 +178,79 @@ def _stages(header: str, end: Endpoint, way: Way, world: World, wire: float, pac
     over_tcp = header == "tcp"
     return (
         *(copy_stages("sender", end, world) if staged else ()),
-        _software("submit the write", "sender", submit, out.server, over_tcp, "block layer, driver, command capsule"),
+        _software(
+            "submit the write",
+            "sender",
+            submit,
+            out.server,
+            over_tcp,
+            "block layer, driver, command capsule",
+        ),
         _hardware("capsule and payload to the target", out, True, packet),
-        _software("target handles the write", "network", target, (*out.target, *answer.target), False, handle),
-        Stage("drive takes the write", Place.DEVICE, "network", nvmeof("flash_write_s"),
-              byte_s=1.0 / nvmeof("drive_write_Bps"), why="into its protected buffer, one drive a command"),
+        _software(
+            "target handles the write",
+            "network",
+            target,
+            (*out.target, *answer.target),
+            False,
+            handle,
+        ),
+        Stage(
+            "drive takes the write",
+            Place.DEVICE,
+            "network",
+            nvmeof("flash_write_s"),
+            byte_s=1.0 / nvmeof("drive_write_Bps"),
+            why="into its protected buffer, one drive a command",
+        ),
         _hardware("completion to the writer", answer, False, packet),
-        _software("complete the write", "sender", complete, (), False, "an interrupt, and the waiting thread is woken", 1),
-        Stage("notify the reader", Place.CPU, "sender", nvmeof("notify_s"), cpu=True, context_switches=1,
-              why="a store tells nobody that data is there: a message goes another way"),
-        _software("submit the read", "receiver", submit, ask.server, False, "block layer, driver, command capsule"),
+        _software(
+            "complete the write",
+            "sender",
+            complete,
+            (),
+            False,
+            "an interrupt, and the waiting thread is woken",
+            1,
+        ),
+        Stage(
+            "notify the reader",
+            Place.CPU,
+            "sender",
+            nvmeof("notify_s"),
+            cpu=True,
+            context_switches=1,
+            why="a store tells nobody that data is there: a message goes another way",
+        ),
+        _software(
+            "submit the read",
+            "receiver",
+            submit,
+            ask.server,
+            False,
+            "block layer, driver, command capsule",
+        ),
         _hardware("capsule to the target", ask, False, packet),
-        _software("target handles the read", "network", target, (*ask.target, *back.target), False, handle),
-        Stage("drive reads flash", Place.DEVICE, "network", nvmeof("flash_read_s"),
-              byte_s=1.0 / nvmeof("drive_read_Bps"), why="the write may still lie in its buffer; a cold read does not"),
+        _software(
+            "target handles the read", "network", target, (*ask.target, *back.target), False, handle
+        ),
+        Stage(
+            "drive reads flash",
+            Place.DEVICE,
+            "network",
+            nvmeof("flash_read_s"),
+            byte_s=1.0 / nvmeof("drive_read_Bps"),
+            why="the write may still lie in its buffer; a cold read does not",
+        ),
         _hardware("payload to the reader", back, True, packet),
-        _software("complete the read", "receiver", complete, back.server if over_tcp else (), over_tcp,
-                  "an interrupt, and the waiting thread is woken", 1),
+        _software(
+            "complete the read",
+            "receiver",
+            complete,
+            back.server if over_tcp else (),
+            over_tcp,
+            "an interrupt, and the waiting thread is woken",
+            1,
+        ),
         *(copy_stages("receiver", end, world) if staged else ()),
-    )  # fmt: skip
+    )

@@ -2,7 +2,8 @@
 
 ::
 
-    CPU: post, doorbell ─ NIC: fetch, read GPU memory ─ wire ─ switches ─ NIC ─ write GPU memory     (poll)
+    CPU: post, doorbell ─ NIC: fetch, read GPU memory ─ wire ─ switches ─ NIC ─ write GPU memory
+    (poll)
 
 InfiniBand and RoCEv2 differ in headers, in the NIC's work for UDP/IP, and in the switches between.
 """
@@ -11,12 +12,20 @@ from __future__ import annotations
 
 from eastwest.catalog.world import World
 from eastwest.fabric.server import bottlenecks, route
-from eastwest.transport.endpoint import Endpoint, Way, binding, direct_flows, header_efficiency, packet_bytes
+from eastwest.transport.endpoint import (
+    Endpoint,
+    Way,
+    binding,
+    direct_flows,
+    header_efficiency,
+    packet_bytes,
+)
 from eastwest.transport.stages import Path, Place, Stage
 
 
 def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
-    """Return the path of one-sided writes between GPU memories (or host memories, if ``end`` says so)."""
+    """Return the path of one-sided writes between GPU memories (or host memories, if ``end`` says
+    so)."""
     packet = packet_bytes(header, end.mtu_bytes, world)
     efficiency = header_efficiency(header, packet, world)
     wire = end.nic_Bps * efficiency
@@ -24,11 +33,22 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     limits = binding([("the NIC's line", wire), *inside])
     rate = limits[0][1]
     form = end.graph.structure
-    alone = bottlenecks(end.graph, ((route(form, form.gpu[0], form.nic[form.nic_of_gpu[0]]), 1.0),))[0][1]
+    alone = bottlenecks(
+        end.graph, ((route(form, form.gpu[0], form.nic[form.nic_of_gpu[0]]), 1.0),)
+    )[0][1]
     return Path(
-        name, (*send(header, end, world), *way.stages(world, wire), *receive(header, end, world)), packet, efficiency,
-        rate, max(rate, min(wire, alone)), end.nics, limits, cores(rate * end.nics, world), 0.0, wire,
-    )  # fmt: skip
+        name,
+        (*send(header, end, world), *way.stages(world, wire), *receive(header, end, world)),
+        packet,
+        efficiency,
+        rate,
+        max(rate, min(wire, alone)),
+        end.nics,
+        limits,
+        cores(rate * end.nics, world),
+        0.0,
+        wire,
+    )
 
 
 def cores(server_Bps: float, world: World) -> float:
@@ -46,19 +66,43 @@ def send(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
 
     memory = "GPU" if end.in_gpu else "host"
     stages = [
-        Stage("post the work request", Place.CPU, "sender", verbs("post_s"), cpu=True,
-              why="the CPU writes one descriptor to the send queue"),
-        Stage("ring the doorbell", Place.CPU, "sender", verbs("doorbell_s"), cpu=True,
-              why="the payload goes with it" if end.inline else "one posted write tells the NIC"),
-    ]  # fmt: skip
+        Stage(
+            "post the work request",
+            Place.CPU,
+            "sender",
+            verbs("post_s"),
+            cpu=True,
+            why="the CPU writes one descriptor to the send queue",
+        ),
+        Stage(
+            "ring the doorbell",
+            Place.CPU,
+            "sender",
+            verbs("doorbell_s"),
+            cpu=True,
+            why="the payload goes with it" if end.inline else "one posted write tells the NIC",
+        ),
+    ]
     if not end.inline:
         read_s = verbs("gpu_read_s" if end.in_gpu else "host_read_s")
         stages += [
-            Stage("fetch the descriptor", Place.PCIE, "sender", verbs("descriptor_read_s"),
-                  why="the NIC reads it from host memory"),
-            Stage(f"read {memory} memory", Place.PCIE, "sender", read_s, byte_s=1.0 / _pcie_Bps(end), pipelined=True,
-                  why=f"the NIC reads the payload straight from {memory} memory"),
-        ]  # fmt: skip
+            Stage(
+                "fetch the descriptor",
+                Place.PCIE,
+                "sender",
+                verbs("descriptor_read_s"),
+                why="the NIC reads it from host memory",
+            ),
+            Stage(
+                f"read {memory} memory",
+                Place.PCIE,
+                "sender",
+                read_s,
+                byte_s=1.0 / _pcie_Bps(end),
+                pipelined=True,
+                why=f"the NIC reads the payload straight from {memory} memory",
+            ),
+        ]
     return (*stages, nic_stage(header, "sender", world))
 
 
@@ -68,11 +112,24 @@ def receive(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
     write_s = world.number("stack", "verbs", "gpu_write_s" if end.in_gpu else "host_write_s")
     return (
         nic_stage(header, "receiver", world),
-        Stage(f"write {memory} memory", Place.PCIE, "receiver", write_s, byte_s=1.0 / _pcie_Bps(end), pipelined=True,
-              why=f"the NIC writes the payload straight to {memory} memory; the CPU is not asked"),
-        Stage("see it is there", Place.GPU if end.in_gpu else Place.CPU, "receiver",
-              world.number("stack", "verbs", "poll_s"), cpu=not end.in_gpu, why="a flag behind the data is polled"),
-    )  # fmt: skip
+        Stage(
+            f"write {memory} memory",
+            Place.PCIE,
+            "receiver",
+            write_s,
+            byte_s=1.0 / _pcie_Bps(end),
+            pipelined=True,
+            why=f"the NIC writes the payload straight to {memory} memory; the CPU is not asked",
+        ),
+        Stage(
+            "see it is there",
+            Place.GPU if end.in_gpu else Place.CPU,
+            "receiver",
+            world.number("stack", "verbs", "poll_s"),
+            cpu=not end.in_gpu,
+            why="a flag behind the data is polled",
+        ),
+    )
 
 
 def nic_stage(header: str, side: str, world: World) -> Stage:

@@ -1,4 +1,5 @@
-"""Technologies: what a network can be built of. One idea: a row of ``compare`` is an entry of the catalog, not code."""
+"""Technologies: what a network can be built of. One idea: a row of ``compare`` is an entry of the
+catalog, not code."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from eastwest.catalog.world import World
 class Technology:
     """One entry of ``technology.csv``.
 
-    ``transport`` names the module that knows its stages; ``header`` its packet format; ``switches`` the catalog's
-    switches in order of preference; ``nics`` is 0 for as many as the server has.
+    ``transport`` names the module that knows its stages; ``header`` its packet format; ``switches``
+    the catalog's switches in order of preference; ``nics`` is 0 for as many as the server has.
     """
 
     id: str
@@ -47,7 +48,18 @@ def technology(world: World, id: str) -> Technology:
         return world.number("technology", id, attribute)
 
     return Technology(
-        id, text("label"), text("use"), text("transport"), text("fabric"), text("header"),
-        tuple(text("switches").split()), text("nic"), number("nic_Bps"), int(number("nics")),
-        number("gpudirect") == 1.0, int(number("mtu_bytes")), int(number("sockets")), text("fec"),
-    )  # fmt: skip
+        id,
+        text("label"),
+        text("use"),
+        text("transport"),
+        text("fabric"),
+        text("header"),
+        tuple(text("switches").split()),
+        text("nic"),
+        number("nic_Bps"),
+        int(number("nics")),
+        number("gpudirect") == 1.0,
+        int(number("mtu_bytes")),
+        int(number("sockets")),
+        text("fec"),
+    )

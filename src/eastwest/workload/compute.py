@@ -1,10 +1,13 @@
-"""How long a GPU computes. One idea: a roofline whose roof is lower for small shapes, with few constants for all GPUs.
+"""How long a GPU computes. One idea: a roofline whose roof is lower for small shapes, with few
+constants for all GPUs.
 
-- A matrix product takes the longer of its arithmetic and its memory traffic. Arithmetic is counted as if each
-  dimension were ``gemm_pad`` longer (edges of tiles, filling and draining of pipelines), at ``gemm_share`` of the
-  peak, which power and clocks set for large products.
-- Attention runs at ``attention_share`` of the peak (flash), or reads and writes the square of scores (unfused).
-- All else (norms, activations, residuals, softmax) moves bytes at ``memory_share`` of the memory's rate.
+- A matrix product takes the longer of its arithmetic and its memory traffic. Arithmetic is counted
+  as if each dimension were ``gemm_pad`` longer (edges of tiles, filling and draining of pipelines),
+  at ``gemm_share`` of the peak, which power and clocks set for large products.
+- Attention runs at ``attention_share`` of the peak (flash), or reads and writes the square of
+  scores (unfused).
+- All else (norms, activations, residuals, softmax) moves bytes at ``memory_share`` of the memory's
+  rate.
 - A layer takes at least as long as the host needs to launch it.
 """
 
@@ -47,11 +50,14 @@ class Machine:
         """Return the data sheet's FLOP/s for a precision."""
         if precision == "fp8":
             return self.peak_fp8_FLOPs
-        return self.peak_FLOPs * (0.5 if precision == "fp32" else 1.0)  # TF32 is half of BF16 by design
+        return self.peak_FLOPs * (
+            0.5 if precision == "fp32" else 1.0
+        )  # TF32 is half of BF16 by design
 
 
 def machine(gpu: str, world: World) -> Machine:
-    """Read a GPU and the compute constants of its generation from a world. Raises UserError for an unknown GPU."""
+    """Read a GPU and the compute constants of its generation from a world. Raises UserError for an
+    unknown GPU."""
     generation = world.text("gpu", gpu, "generation")
 
     def of(attribute: str) -> float:
@@ -92,18 +98,24 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """What one microbatch costs: each part of a layer, averaged over dense and expert layers, and the model's ends."""
+    """What one microbatch costs: each part of a layer, averaged over dense and expert layers, and
+    the model's ends."""
 
     attention: Pass  # projections, scores, norms of a layer
     ffn: Pass  # feed-forward or experts of a layer
     layer: Pass  # both, or the host's launching where that is longer
-    core_s: float  # scores and values alone, forward: what context parallelism hides its traffic behind
+    core_s: (
+        float  # scores and values alone, forward: what context parallelism hides its traffic behind
+    )
     head: Pass  # output projection, softmax and loss; on the last stage
     tokens: float  # of a microbatch on one GPU
 
 
-def gemm_s(m: float, n: float, k: float, rate_FLOPs: float, gpu: Machine, element_bytes: float = 2.0) -> float:
-    """Return the time of one (m x k) (k x n) product: arithmetic on padded sides, or memory, whichever is longer."""
+def gemm_s(
+    m: float, n: float, k: float, rate_FLOPs: float, gpu: Machine, element_bytes: float = 2.0
+) -> float:
+    """Return the time of one (m x k) (k x n) product: arithmetic on padded sides, or memory,
+    whichever is longer."""
     pad = gpu.gemm_pad
     arithmetic = 2.0 * (m + pad) * (n + pad) * (k + pad) / rate_FLOPs
     memory = element_bytes * (m * k + k * n + m * n) / gpu.memory_Bps
@@ -117,10 +129,18 @@ def _rate(gpu: Machine, precision: str) -> float:
 
 
 def _linear(m: float, n: float, k: float, gpu: Machine, recipe: Recipe) -> Pass:
-    """Return the time of a linear layer: one product forward; backward one for the input, one for the weights."""
-    rate, size = _rate(gpu, recipe.precision), 1.0 if recipe.precision == "fp8" else recipe.element_bytes
+    """Return the time of a linear layer: one product forward; backward one for the input, one for
+    the weights."""
+    rate, size = (
+        _rate(gpu, recipe.precision),
+        1.0 if recipe.precision == "fp8" else recipe.element_bytes,
+    )
     # FP8: each operand is read in 16 bits and written in 8, as it is and transposed.
-    cast = 4.0 * m / gpu.memory_Bps if recipe.precision == "fp8" and gpu.peak_fp8_FLOPs > gpu.peak_FLOPs else 0.0
+    cast = (
+        4.0 * m / gpu.memory_Bps
+        if recipe.precision == "fp8" and gpu.peak_fp8_FLOPs > gpu.peak_FLOPs
+        else 0.0
+    )
     forward = gemm_s(m, n, k, rate, gpu, size) + cast * k
     backward = gemm_s(m, k, n, rate, gpu, size) + gemm_s(k, n, m, rate, gpu, size) + cast * n
     return Pass(forward, backward)
@@ -142,15 +162,17 @@ def _sum(passes: list[Pass]) -> Pass:
 
 
 def _moved(forward_bytes: float, gpu: Machine) -> Pass:
-    """Return the time of operations that only move bytes; backward reads gradient and input, writes one: half more."""
+    """Return the time of operations that only move bytes; backward reads gradient and input, writes
+    one: half more."""
     return Pass(forward_bytes / gpu.memory_Bps, 1.5 * forward_bytes / gpu.memory_Bps)
 
 
 def _core(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float) -> Pass:
     """Return the time of scores and weighted values: causal, so half the square.
 
-    Flash attention backward does five products for the forward's two (Dao 2023). Unfused attention computes the full
-    square and moves it: two products' output and input, scale-mask-softmax and dropout, some 13 bytes an element.
+    Flash attention backward does five products for the forward's two (Dao 2023). Unfused attention
+    computes the full square and moves it: two products' output and input, scale-mask-softmax and
+    dropout, some 13 bytes an element.
     """
     heads, s = model.heads / layout.tensor, recipe.sequence
     square = tokens * s * heads
@@ -162,16 +184,31 @@ def _core(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: fl
     return Pass(work + moved.forward_s, 2.0 * work + moved.backward_s)
 
 
-def _attention(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float, core: Pass) -> Pass:
+def _attention(
+    model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float, core: Pass
+) -> Pass:
     t, e = layout.tensor, recipe.element_bytes
-    linear = [_linear(tokens, n, k, gpu, recipe) for k, n in (_shard(m, model, t) for m in attention_matrices(model))]
+    linear = [
+        _linear(tokens, n, k, gpu, recipe)
+        for k, n in (_shard(m, model, t) for m in attention_matrices(model))
+    ]
     # Rotary embedding: queries and keys are read and written.
     rotated = 0 if model.positions else 2 * e * (model.heads + model.kv_heads) * model.head_dim / t
-    return _sum([*linear, core, _moved(tokens * rotated, gpu), _norm_and_residual(model, layout, recipe, gpu, tokens)])
+    return _sum(
+        [
+            *linear,
+            core,
+            _moved(tokens * rotated, gpu),
+            _norm_and_residual(model, layout, recipe, gpu, tokens),
+        ]
+    )
 
 
-def _norm_and_residual(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float) -> Pass:
-    """Return half a layer's norms and residual sums: a norm reads and writes, a sum reads two and writes one."""
+def _norm_and_residual(
+    model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float
+) -> Pass:
+    """Return half a layer's norms and residual sums: a norm reads and writes, a sum reads two and
+    writes one."""
     share = layout.tensor if recipe.sequence_parallel else 1
     moved = recipe.element_bytes * tokens * model.hidden * (2.0 * model.norms / 2 + 3.0) / share
     return _moved(moved, gpu)
@@ -182,7 +219,9 @@ def _activation(model: Model, width: float, recipe: Recipe, gpu: Machine, tokens
     return _moved(recipe.element_bytes * tokens * width * (3.0 if model.gated else 2.0), gpu)
 
 
-def _dense(model: Model, width: int, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float) -> Pass:
+def _dense(
+    model: Model, width: int, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float
+) -> Pass:
     shapes = [_shard(m, model, layout.tensor) for m in ffn_matrices(model, width)]
     linear = [_linear(tokens, n, k, gpu, recipe) for k, n in shapes]
     return _sum([*linear, _activation(model, width / layout.tensor, recipe, gpu, tokens)])
@@ -213,7 +252,10 @@ def _experts(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens:
 
 def _ffn(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float) -> Pass:
     """Return a layer's feed-forward part, averaged over layers with and without experts."""
-    around, sparse = _norm_and_residual(model, layout, recipe, gpu, tokens), model.moe_layers / model.layers
+    around, sparse = (
+        _norm_and_residual(model, layout, recipe, gpu, tokens),
+        model.moe_layers / model.layers,
+    )
     dense = _dense(model, model.ffn, layout, recipe, gpu, tokens) if sparse < 1 else Pass(0.0, 0.0)
     moe = _experts(model, layout, recipe, gpu, tokens) if sparse else Pass(0.0, 0.0)
     forward = around.forward_s + (1.0 - sparse) * dense.forward_s + sparse * moe.forward_s
@@ -222,16 +264,20 @@ def _ffn(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: flo
 
 
 def _head(model: Model, layout: Layout, recipe: Recipe, gpu: Machine, tokens: float) -> Pass:
-    """Return the output projection and the loss: logits written, widened to FP32, read twice and written."""
+    """Return the output projection and the loss: logits written, widened to FP32, read twice and
+    written."""
     width = model.vocab / layout.tensor
-    plain = Recipe(1, 1, 1, "bf16" if recipe.precision == "fp8" else recipe.precision)  # the head stays in 16 bits
+    plain = Recipe(
+        1, 1, 1, "bf16" if recipe.precision == "fp8" else recipe.precision
+    )  # the head stays in 16 bits
     loss = _moved(14.0 * tokens * width, gpu)
     return _sum([_linear(tokens, width, model.hidden, gpu, plain), loss])
 
 
 @functools.lru_cache(maxsize=8192)
 def stage_times(model: Model, layout: Layout, recipe: Recipe, gpu: Machine) -> StageTimes:
-    """Return what one microbatch costs one GPU. Depends on tensor, context and expert degrees, not on the others."""
+    """Return what one microbatch costs one GPU. Depends on tensor, context and expert degrees, not
+    on the others."""
     tokens = recipe.micro_batch * recipe.sequence / layout.context
     core = _core(model, layout, recipe, gpu, tokens)
     attention = _attention(model, layout, recipe, gpu, tokens, core)

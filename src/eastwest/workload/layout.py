@@ -1,11 +1,14 @@
-"""Who holds which part of the model. One idea: a layout is five numbers, and every group of ranks follows from them.
+"""Who holds which part of the model. One idea: a layout is five numbers, and every group of ranks
+follows from them.
 
-Rank order as Megatron-LM lays it by default (tp-cp-ep-dp-pp): tensor innermost, then context, data, pipeline::
+Rank order as Megatron-LM lays it by default (tp-cp-ep-dp-pp): tensor innermost, then context, data,
+pipeline::
 
     rank = tensor + T (context + C (data + D pipeline))
 
-so tensor groups stay within a server and pipeline neighbours are far apart. Expert groups are consecutive ranks of
-context x data. A *node* here is an NVLink domain: a server, or a rack of GB200.
+so tensor groups stay within a server and pipeline neighbours are far apart. Expert groups are
+consecutive ranks of context x data. A *node* here is an NVLink domain: a server, or a rack of
+GB200.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from eastwest.workload.shapes import Model
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Degrees of parallelism. Tensor x context x pipeline x data is the number of GPUs; expert divides data x context."""
+    """Degrees of parallelism. Tensor x context x pipeline x data is the number of GPUs; expert
+    divides data x context."""
 
     tensor: int = 1
     pipeline: int = 1
@@ -42,9 +46,11 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Ranks that communicate: how many, on how many nodes, at most how many on one, and how many such groups a node has.
+    """Ranks that communicate: how many, on how many nodes, at most how many on one, and how many
+    such groups a node has.
 
-    All groups of a kind communicate at the same time, so ``concurrent_per_node`` of them share one node's NICs.
+    All groups of a kind communicate at the same time, so ``concurrent_per_node`` of them share one
+    node's NICs.
     """
 
     ranks: int
@@ -58,7 +64,8 @@ ALONE = Group(1, 1, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The group of each kind of communication. ``expert_data`` are the replicas of an expert's weights."""
+    """The group of each kind of communication. ``expert_data`` are the replicas of an expert's
+    weights."""
 
     tensor: Group
     context: Group
@@ -69,10 +76,11 @@ class Groups:
 
 
 def strided_group(ranks: int, stride: int, world: int, node_gpus: int) -> Group:
-    """Return the worst placed of the groups ``start + stride * (0 … ranks-1)`` that fill ``world`` ranks.
+    """Return the worst placed of the groups ``start + stride * (0 … ranks-1)`` that fill ``world``
+    ranks.
 
-    Groups start at every multiple of ranks x stride plus 0 … stride-1; the one that starts latest within a node
-    crosses most nodes.
+    Groups start at every multiple of ranks x stride plus 0 … stride-1; the one that starts latest
+    within a node crosses most nodes.
     """
     node = min(node_gpus, world)
     if ranks <= 1:
@@ -101,13 +109,15 @@ def groups(layout: Layout, node_gpus: int) -> Groups:
 
 
 def microbatches(layout: Layout, global_batch: int, micro_batch: int) -> int:
-    """Return the microbatches of a replica in a step. Raises UserError if they do not come out whole."""
+    """Return the microbatches of a replica in a step. Raises UserError if they do not come out
+    whole."""
     size = layout.data * micro_batch
     if global_batch % size:
         below, above = global_batch // size * size, -(-global_batch // size) * size
         near = f"{below} or {above}" if below else f"{above}"
         raise UserError(
-            f"global_batch {global_batch} is not a multiple of data {layout.data} x micro_batch {micro_batch} = {size}",
+            f"global_batch {global_batch} is not a multiple of data {layout.data} x "
+            f"micro_batch {micro_batch} = {size}",
             hint=f"nearest that fits: {near}{_data_hint(layout.data, global_batch, micro_batch)}",
         )
     return global_batch // size
@@ -160,8 +170,14 @@ def complete_layout(
         raise UserError(f"{shown} = {size} does not divide {gpus:,} GPUs", where, hint)
     layout = Layout(t, p, data or gpus // size, expert or 1, c)
     if layout.gpus != gpus:
-        hint = f"data {gpus // size} fits" if gpus % size == 0 else f"{gpus:,} is not a multiple of {size}"
-        raise UserError(f"{shown} x data {data} = {layout.gpus:,}, but there are {gpus:,} GPUs", where, hint)
+        hint = (
+            f"data {gpus // size} fits"
+            if gpus % size == 0
+            else f"{gpus:,} is not a multiple of {size}"
+        )
+        raise UserError(
+            f"{shown} x data {data} = {layout.gpus:,}, but there are {gpus:,} GPUs", where, hint
+        )
     return layout
 
 
@@ -170,28 +186,51 @@ def _some(values: list[int]) -> str:
 
 
 def check_layout(
-    model: Model, layout: Layout, gpus: int, global_batch: int, micro_batch: int, sequence: int, where: str = ""
+    model: Model,
+    layout: Layout,
+    gpus: int,
+    global_batch: int,
+    micro_batch: int,
+    sequence: int,
+    where: str = "",
 ) -> int:
-    """Return the microbatches of a step, or raise UserError with the numbers and the nearest that fit.
+    """Return the microbatches of a step, or raise UserError with the numbers and the nearest that
+    fit.
 
-    Properties, checked in this order: the degrees fill the GPUs; tensor divides heads and widths; no pipeline stage
-    is empty; context divides the sequence; expert divides the experts and the replicas; the batch divides.
+    Properties, checked in this order: the degrees fill the GPUs; tensor divides heads and widths;
+    no pipeline stage is empty; context divides the sequence; expert divides the experts and the
+    replicas; the batch divides.
     """
     # Property: the degrees fill the GPUs.
-    complete_layout(gpus, layout.tensor, layout.pipeline, layout.data, layout.expert, layout.context, where)
+    complete_layout(
+        gpus, layout.tensor, layout.pipeline, layout.data, layout.expert, layout.context, where
+    )
     # Property: tensor divides heads and widths.
-    for what, number in (("attention heads", model.heads), ("the feed-forward width", model.ffn),
-                         ("an expert's width", model.expert_ffn)):  # fmt: skip
+    for what, number in (
+        ("attention heads", model.heads),
+        ("the feed-forward width", model.ffn),
+        ("an expert's width", model.expert_ffn),
+    ):
         if number and number % layout.tensor:
             fits = near_text(nearest_of(layout.tensor, divisors(number)))
-            raise UserError(f"tensor {layout.tensor} does not divide {what} ({number:,})", where, f"nearest: {fits}")
+            raise UserError(
+                f"tensor {layout.tensor} does not divide {what} ({number:,})",
+                where,
+                f"nearest: {fits}",
+            )
     # Property: no pipeline stage is empty.
     if layout.pipeline > model.layers:
-        raise UserError(f"pipeline {layout.pipeline} is more than the model's {model.layers} layers", where)
+        raise UserError(
+            f"pipeline {layout.pipeline} is more than the model's {model.layers} layers", where
+        )
     # Property: context divides the sequence.
     if sequence % layout.context:
         fits = near_text(nearest_of(layout.context, divisors(sequence)))
-        raise UserError(f"context {layout.context} does not divide sequence {sequence}", where, f"nearest: {fits}")
+        raise UserError(
+            f"context {layout.context} does not divide sequence {sequence}",
+            where,
+            f"nearest: {fits}",
+        )
     # Property: expert divides the experts and the replicas.
     _check_experts(model, layout, where)
     try:
@@ -204,18 +243,26 @@ def _check_experts(model: Model, layout: Layout, where: str) -> None:
     if layout.expert == 1:
         return
     if not model.experts:
-        raise UserError(f"expert {layout.expert}, but {model.name} has no experts", where, "leave expert out")
+        raise UserError(
+            f"expert {layout.expert}, but {model.name} has no experts", where, "leave expert out"
+        )
     replicas = layout.data * layout.context
     common = math.gcd(model.experts, replicas)
     if common % layout.expert:
-        what = f"expert {layout.expert} must divide {model.experts} experts and data x context = {replicas}"
-        raise UserError(what, where, f"nearest: {near_text(nearest_of(layout.expert, divisors(common)))}")
+        what = (
+            f"expert {layout.expert} must divide {model.experts} experts and data x context "
+            f"= {replicas}"
+        )
+        raise UserError(
+            what, where, f"nearest: {near_text(nearest_of(layout.expert, divisors(common)))}"
+        )
 
 
 def candidates(
     model: Model, gpus: int, node_gpus: int, global_batch: int, micro_batch: int, sequence: int
 ) -> Iterator[Layout]:
-    """Yield the layouts worth trying: tensor within a node, degrees powers of two or divisors of layers and experts."""
+    """Yield the layouts worth trying: tensor within a node, degrees powers of two or divisors of
+    layers and experts."""
     if global_batch % micro_batch:
         return
     whole = global_batch // micro_batch
@@ -234,7 +281,9 @@ def candidates(
 def _contexts(replicas: int, sequence: int) -> list[int]:
     """Context degrees: powers of two that leave each GPU some 8,192 tokens or more."""
     return [
-        c for c in (1, 2, 4, 8, 16, 32) if c == 1 or (replicas % c == 0 and sequence % c == 0 and sequence >= 8192 * c)
+        c
+        for c in (1, 2, 4, 8, 16, 32)
+        if c == 1 or (replicas % c == 0 and sequence % c == 0 and sequence >= 8192 * c)
     ]
 
 
@@ -257,18 +306,31 @@ def choose_layout(
 ) -> Layout:
     """Return the fastest layout that fits the GPUs' memory.
 
-    ``spare_bytes`` tells how much of a GPU's memory a layout leaves (negative: does not fit), ``step_s`` how long its
-    step takes. Ties go to less tensor, then less pipeline parallelism. Raises UserError if none fits.
+    ``spare_bytes`` tells how much of a GPU's memory a layout leaves (negative: does not fit),
+    ``step_s`` how long its step takes. Ties go to less tensor, then less pipeline parallelism.
+    Raises UserError if none fits.
     """
     tried = list(candidates(model, gpus, node_gpus, global_batch, micro_batch, sequence))
     if not tried:
-        what = f"no layout of {gpus:,} GPUs suits global_batch {global_batch} and micro_batch {micro_batch}"
-        raise UserError(what, where, "data parallel must divide global_batch / micro_batch and the number of GPUs")
+        what = (
+            f"no layout of {gpus:,} GPUs suits global_batch {global_batch} and micro_batch "
+            f"{micro_batch}"
+        )
+        raise UserError(
+            what,
+            where,
+            "data parallel must divide global_batch / micro_batch and the number of GPUs",
+        )
     fitting = [(layout, spare) for layout in tried if (spare := spare_bytes(layout)) >= 0]
     if not fitting:
         best = max(tried, key=spare_bytes)
         short = -spare_bytes(best) / 2**30
-        what = f"{model.name} fits no layout of {gpus:,} GPUs: the leanest ({best}) lacks {short:,.1f} GiB a GPU"
+        what = (
+            f"{model.name} fits no layout of {gpus:,} GPUs: the leanest ({best}) lacks "
+            f"{short:,.1f} GiB a GPU"
+        )
         raise UserError(what, where, "use more GPUs, recompute: full, or zero: 3")
-    times = [(step_s(layout), layout.tensor, layout.pipeline, i) for i, (layout, _) in enumerate(fitting)]
+    times = [
+        (step_s(layout), layout.tensor, layout.pipeline, i) for i, (layout, _) in enumerate(fitting)
+    ]
     return fitting[min(times)[3]][0]

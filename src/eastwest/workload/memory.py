@@ -1,9 +1,10 @@
 """What a GPU must hold. One idea: the fullest pipeline stage decides, and the arithmetic is shown.
 
-Weights, gradients and optimizer states follow Rajbhandari et al. 2020 (ZeRO): 16-bit weights, gradients in their
-own precision, and 12 bytes a parameter for Adam in mixed precision (FP32 weight and two moments; 8 if the weights are
-FP32 themselves). Activations follow Korthikanti et al. 2022, generalised to the model's own shapes: for GPT shapes
-it is their 34 s b h a layer but for the two dropout masks.
+Weights, gradients and optimizer states follow Rajbhandari et al. 2020 (ZeRO): 16-bit weights,
+gradients in their own precision, and 12 bytes a parameter for Adam in mixed precision (FP32 weight
+and two moments; 8 if the weights are FP32 themselves). Activations follow Korthikanti et al. 2022,
+generalised to the model's own shapes: for GPT shapes it is their 34 s b h a layer but for the two
+dropout masks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from eastwest.workload.shapes import Model, counts
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Parameters that one GPU of the fullest pipeline stage holds: those that all replicas share, and experts' ones."""
+    """Parameters that one GPU of the fullest pipeline stage holds: those that all replicas share,
+    and experts' ones."""
 
     common: float
     experts: float
@@ -46,32 +48,50 @@ class Memory:
     @property
     def total_bytes(self) -> float:
         """The sum."""
-        return (self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.activations_bytes
-                + self.logits_bytes + self.reserved_bytes)  # fmt: skip
+        return (
+            self.weights_bytes
+            + self.gradients_bytes
+            + self.optimizer_bytes
+            + self.activations_bytes
+            + self.logits_bytes
+            + self.reserved_bytes
+        )
 
     def parts(self) -> tuple[tuple[str, float], ...]:
         """Name and bytes of each part."""
         return (
-            ("weights", self.weights_bytes), ("gradients", self.gradients_bytes),
-            ("optimizer states", self.optimizer_bytes), ("activations", self.activations_bytes),
-            ("logits", self.logits_bytes), ("reserved", self.reserved_bytes),
-        )  # fmt: skip
+            ("weights", self.weights_bytes),
+            ("gradients", self.gradients_bytes),
+            ("optimizer states", self.optimizer_bytes),
+            ("activations", self.activations_bytes),
+            ("logits", self.logits_bytes),
+            ("reserved", self.reserved_bytes),
+        )
 
 
 @functools.lru_cache(maxsize=8192)
 def shard(model: Model, layout: Layout) -> Shard:
     """Return the parameters of one GPU on the fullest stage.
 
-    Matrices are cut by tensor parallelism, vectors are on every GPU of it; the ends of the pipeline hold the
-    embedding or the output projection besides their layers (both on one GPU without a pipeline).
+    Matrices are cut by tensor parallelism, vectors are on every GPU of it; the ends of the pipeline
+    hold the embedding or the output projection besides their layers (both on one GPU without a
+    pipeline).
     """
     c, t = counts(model), layout.tensor
     stage = -(-model.layers // layout.pipeline)
     sparse = model.moe_layers / model.layers
     layer = c.attention_matrix / t + c.attention_vector
     layer += (1.0 - sparse) * (c.dense_matrix / t + c.dense_vector)
-    layer += sparse * (model.hidden * model.experts + (c.moe_matrix - model.hidden * model.experts) / t + c.moe_vector)
-    ends = (c.embedding + c.output) / t + c.positions if layout.pipeline == 1 else c.embedding / t + c.positions
+    layer += sparse * (
+        model.hidden * model.experts
+        + (c.moe_matrix - model.hidden * model.experts) / t
+        + c.moe_vector
+    )
+    ends = (
+        (c.embedding + c.output) / t + c.positions
+        if layout.pipeline == 1
+        else c.embedding / t + c.positions
+    )
     experts = stage * sparse * (model.experts / layout.expert) * c.expert_matrix / t
     return Shard(stage * layer + ends + c.final_vector, experts)
 
@@ -79,9 +99,10 @@ def shard(model: Model, layout: Layout) -> Shard:
 def activation_bytes_per_token(model: Model, layout: Layout, recipe: Recipe) -> float:
     """Return what one layer keeps of one token until its backward pass, on one GPU.
 
-    Inputs and outputs of norms (cut by sequence parallelism), queries, keys, values, attention's output, and the
-    feed-forward's inner values. Full recomputation keeps the layer's input only. Flash attention recomputes its
-    scores by itself, so selective recomputation matters for unfused attention: 5 bytes a score.
+    Inputs and outputs of norms (cut by sequence parallelism), queries, keys, values, attention's
+    output, and the feed-forward's inner values. Full recomputation keeps the layer's input only.
+    Flash attention recomputes its scores by itself, so selective recomputation matters for unfused
+    attention: 5 bytes a score.
     """
     e, h, t = recipe.element_bytes, model.hidden, layout.tensor
     cut = t if recipe.sequence_parallel else 1
@@ -103,22 +124,35 @@ def activation_bytes_per_token(model: Model, layout: Layout, recipe: Recipe) -> 
 def _activations(model: Model, layout: Layout, recipe: Recipe) -> float:
     """Return the activations of the first stage, which has most microbatches in flight under 1F1B.
 
-    Interleaving adds (p-1) / (p v) of them (Korthikanti et al. 2022). Recomputation works on one whole layer.
+    Interleaving adds (p-1) / (p v) of them (Korthikanti et al. 2022). Recomputation works on one
+    whole layer.
     """
     p, v = layout.pipeline, recipe.interleave
     tokens = recipe.micro_batch * recipe.sequence / layout.context
     steps = max(1, recipe.global_batch // (layout.data * recipe.micro_batch))
     in_flight = min(p, steps) * (1.0 + (p - 1) / (p * v) if v > 1 else 1.0)
-    kept = in_flight * -(-model.layers // p) * tokens * activation_bytes_per_token(model, layout, recipe)
+    kept = (
+        in_flight
+        * -(-model.layers // p)
+        * tokens
+        * activation_bytes_per_token(model, layout, recipe)
+    )
     if recipe.recompute == "full":
-        whole = Recipe(1, 1, recipe.sequence, recipe.precision, sequence_parallel=recipe.sequence_parallel,
-                       attention=recipe.attention)  # fmt: skip
+        whole = Recipe(
+            1,
+            1,
+            recipe.sequence,
+            recipe.precision,
+            sequence_parallel=recipe.sequence_parallel,
+            attention=recipe.attention,
+        )
         kept += tokens * activation_bytes_per_token(model, layout, whole)
     return kept
 
 
 def _logits(model: Model, layout: Layout, recipe: Recipe) -> float:
-    """Return the logits of one microbatch in 16 bits and FP32, on the only stage; a pipeline's last one has room."""
+    """Return the logits of one microbatch in 16 bits and FP32, on the only stage; a pipeline's last
+    one has room."""
     if layout.pipeline > 1:
         return 0.0
     tokens = recipe.micro_batch * recipe.sequence / layout.context
@@ -127,7 +161,8 @@ def _logits(model: Model, layout: Layout, recipe: Recipe) -> float:
 
 @functools.lru_cache(maxsize=8192)
 def memory(model: Model, layout: Layout, recipe: Recipe, reserved_bytes: float = 0.0) -> Memory:
-    """Return the bytes that the fullest GPU of a layout must hold; ``reserved_bytes`` is what others take of it."""
+    """Return the bytes that the fullest GPU of a layout must hold; ``reserved_bytes`` is what
+    others take of it."""
     held, replicas = shard(model, layout), layout.data * layout.context
     shared = held.common / replicas + held.experts / max(1, replicas // layout.expert)
     states = 8.0 if recipe.precision == "fp32" else 12.0
@@ -145,9 +180,15 @@ def memory(model: Model, layout: Layout, recipe: Recipe, reserved_bytes: float =
 
 
 def check_fits(
-    model: Model, layout: Layout, recipe: Recipe, gpu_memory_bytes: float, where: str = "", reserved_bytes: float = 0.0
+    model: Model,
+    layout: Layout,
+    recipe: Recipe,
+    gpu_memory_bytes: float,
+    where: str = "",
+    reserved_bytes: float = 0.0,
 ) -> Memory:
-    """Return the memory of the fullest GPU, or raise UserError with the sum and what would lower it most."""
+    """Return the memory of the fullest GPU, or raise UserError with the sum and what would lower it
+    most."""
     need = memory(model, layout, recipe, reserved_bytes)
     if need.total_bytes <= gpu_memory_bytes:
         return need

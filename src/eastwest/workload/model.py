@@ -1,6 +1,8 @@
-"""Models by name or from a Hugging Face config.json. One idea: read what the file says, refuse what it does not say.
+"""Models by name or from a Hugging Face config.json. One idea: read what the file says, refuse what
+it does not say.
 
-A default stands only where the family's own configuration class has one; an unknown ``model_type`` is never guessed.
+A default stands only where the family's own configuration class has one; an unknown ``model_type``
+is never guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ LARGEST, DEEPEST = 10**7, 10**4
 
 
 class Keys:
-    """The values of a config.json, each checked as it is read; missing keys are gathered and told together."""
+    """The values of a config.json, each checked as it is read; missing keys are gathered and told
+    together."""
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
         self.config, self.where = config, where
@@ -33,7 +36,8 @@ class Keys:
         return UserError(what, f"{self.where}: {key}" if self.where else key, hint)
 
     def count(self, *names: str, default: int | None = None, least: int = 1) -> int:
-        """Return the whole number under the first name that is given; ``null`` counts as not given."""
+        """Return the whole number under the first name that is given; ``null`` counts as not
+        given."""
         for name in names:
             value = self.config.get(name)
             if value is not None:
@@ -45,7 +49,11 @@ class Keys:
 
     def _whole(self, name: str, value: object, least: int) -> int:
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not math.isfinite(_as_float(value)) or _as_float(value) != int(_as_float(value)):
+        if (
+            not number
+            or not math.isfinite(_as_float(value))
+            or _as_float(value) != int(_as_float(value))
+        ):
             raise self.refuse(name, f"expected a whole number, not {shown(value)}")
         most = DEEPEST if "layer" in name else LARGEST
         if not least <= _as_float(value) <= most:
@@ -67,7 +75,11 @@ class Keys:
         """Raise UserError if keys are missing, naming them all."""
         if self.missing:
             names = ", ".join(self.missing)
-            raise UserError(f"the model's config lacks {names}", self.where, "a Hugging Face config.json has them")
+            raise UserError(
+                f"the model's config lacks {names}",
+                self.where,
+                "a Hugging Face config.json has them",
+            )
 
 
 def _as_float(value: object) -> float:
@@ -93,17 +105,31 @@ def _decoder(keys: Keys, family: str) -> Model:
     kv_heads = keys.count("num_key_value_heads", default=heads)
     head_dim = keys.count("head_dim", default=hidden // heads or 1)
     if not keys.missing and keys.config.get("head_dim") is None and hidden % heads:
-        raise keys.refuse("num_attention_heads", f"{heads} heads do not divide hidden_size {hidden}")
+        raise keys.refuse(
+            "num_attention_heads", f"{heads} heads do not divide hidden_size {hidden}"
+        )
     return Model(
-        name="", family=family, layers=keys.count("num_hidden_layers"), hidden=hidden, heads=heads,
-        kv_heads=kv_heads, head_dim=head_dim, ffn=keys.count("intermediate_size"), vocab=keys.count("vocab_size"),
+        name="",
+        family=family,
+        layers=keys.count("num_hidden_layers"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn=keys.count("intermediate_size"),
+        vocab=keys.count("vocab_size"),
         tied=keys.flag("tie_word_embeddings", False),
-    )  # fmt: skip
+    )
 
 
 def _llama(keys: Keys, family: str) -> Model:
     bias = keys.flag("attention_bias", False)
-    return replace(_decoder(keys, family), qkv_bias=bias, output_bias=bias, ffn_bias=keys.flag("mlp_bias", False))
+    return replace(
+        _decoder(keys, family),
+        qkv_bias=bias,
+        output_bias=bias,
+        ffn_bias=keys.flag("mlp_bias", False),
+    )
 
 
 def _plain(keys: Keys, family: str) -> Model:
@@ -113,7 +139,9 @@ def _plain(keys: Keys, family: str) -> Model:
 def _mixtral(keys: Keys, family: str) -> Model:
     model = _decoder(keys, family)
     active = keys.count("num_experts_per_tok")
-    return replace(model, experts=keys.count("num_local_experts"), active_experts=active, expert_ffn=model.ffn)
+    return replace(
+        model, experts=keys.count("num_local_experts"), active_experts=active, expert_ffn=model.ffn
+    )
 
 
 def _qwen2(keys: Keys, family: str) -> Model:
@@ -122,14 +150,20 @@ def _qwen2(keys: Keys, family: str) -> Model:
 
 def _qwen3(keys: Keys, family: str) -> Model:
     bias = keys.flag("attention_bias", False)
-    dim = keys.count("head_dim", default=128)  # the default of Qwen3Config, whatever the hidden size
+    dim = keys.count(
+        "head_dim", default=128
+    )  # the default of Qwen3Config, whatever the hidden size
     keys.config = {**keys.config, "head_dim": dim}
     return replace(_decoder(keys, family), qk_norm=True, qkv_bias=bias, output_bias=bias)
 
 
 def _sparse(keys: Keys, model: Model) -> Model:
-    """Add Qwen's experts: every ``decoder_sparse_step``-th layer has them, but those in ``mlp_only_layers``."""
-    step, only = keys.count("decoder_sparse_step", default=1), keys.config.get("mlp_only_layers") or []
+    """Add Qwen's experts: every ``decoder_sparse_step``-th layer has them, but those in
+    ``mlp_only_layers``."""
+    step, only = (
+        keys.count("decoder_sparse_step", default=1),
+        keys.config.get("mlp_only_layers") or [],
+    )
     if not isinstance(only, list) or not all(isinstance(i, int) for i in only):
         raise keys.refuse("mlp_only_layers", f"expected a list of layers, not {shown(only)}")
     sparse = model.layers // step
@@ -159,17 +193,35 @@ def _gpt2(keys: Keys, family: str) -> Model:
     if not keys.missing and hidden % heads:
         raise keys.refuse("n_head", f"{heads} heads do not divide n_embd {hidden}")
     return Model(
-        name="", family=family, layers=keys.count("n_layer", "num_hidden_layers"), hidden=hidden, heads=heads,
-        kv_heads=heads, head_dim=hidden // heads or 1, ffn=keys.count("n_inner", default=4 * hidden),
-        vocab=keys.count("vocab_size"), gated=False, tied=keys.flag("tie_word_embeddings", True),
+        name="",
+        family=family,
+        layers=keys.count("n_layer", "num_hidden_layers"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden // heads or 1,
+        ffn=keys.count("n_inner", default=4 * hidden),
+        vocab=keys.count("vocab_size"),
+        gated=False,
+        tied=keys.flag("tie_word_embeddings", True),
         positions=keys.count("n_positions", "n_ctx", "max_position_embeddings"),
-        qkv_bias=True, output_bias=True, ffn_bias=True, norm_bias=True,
-    )  # fmt: skip
+        qkv_bias=True,
+        output_bias=True,
+        ffn_bias=True,
+        norm_bias=True,
+    )
 
 
 def _gpt_neox(keys: Keys, family: str) -> Model:
     bias = keys.flag("attention_bias", True)
-    return replace(_decoder(keys, family), gated=False, qkv_bias=bias, output_bias=bias, ffn_bias=True, norm_bias=True)
+    return replace(
+        _decoder(keys, family),
+        gated=False,
+        qkv_bias=bias,
+        output_bias=bias,
+        ffn_bias=True,
+        norm_bias=True,
+    )
 
 
 def _opt(keys: Keys, family: str) -> Model:
@@ -179,26 +231,51 @@ def _opt(keys: Keys, family: str) -> Model:
         keys.config = {**keys.config, "intermediate_size": 1}
     model = _decoder(keys, family)
     if keys.count("word_embed_proj_dim", default=model.hidden) != model.hidden:
-        raise keys.refuse("word_embed_proj_dim", "embeddings narrower than the model are not supported")
+        raise keys.refuse(
+            "word_embed_proj_dim", "embeddings narrower than the model are not supported"
+        )
     positions = keys.count("max_position_embeddings") + 2  # OPT keeps two rows for padding
-    return replace(model, gated=False, tied=keys.flag("tie_word_embeddings", True), positions=positions,
-                   qkv_bias=True, output_bias=True, ffn_bias=True, norm_bias=True)  # fmt: skip
+    return replace(
+        model,
+        gated=False,
+        tied=keys.flag("tie_word_embeddings", True),
+        positions=positions,
+        qkv_bias=True,
+        output_bias=True,
+        ffn_bias=True,
+        norm_bias=True,
+    )
 
 
 def _falcon(keys: Keys, family: str) -> Model:
     hidden, heads = keys.count("hidden_size"), keys.count("num_attention_heads", "n_head")
     if not keys.missing and hidden % heads:
-        raise keys.refuse("num_attention_heads", f"{heads} heads do not divide hidden_size {hidden}")
+        raise keys.refuse(
+            "num_attention_heads", f"{heads} heads do not divide hidden_size {hidden}"
+        )
     new, query = keys.flag("new_decoder_architecture", False), keys.flag("multi_query", True)
-    kv_heads = keys.count("num_kv_heads", "n_head_kv", default=heads) if new else 1 if query else heads
+    kv_heads = (
+        keys.count("num_kv_heads", "n_head_kv", default=heads) if new else 1 if query else heads
+    )
     bias = keys.flag("bias", False)
     return Model(
-        name="", family=family, layers=keys.count("num_hidden_layers", "n_layer"), hidden=hidden, heads=heads,
-        kv_heads=kv_heads, head_dim=hidden // heads or 1, ffn=keys.count("ffn_hidden_size", default=4 * hidden),
-        vocab=keys.count("vocab_size"), gated=False, tied=keys.flag("tie_word_embeddings", True),
+        name="",
+        family=family,
+        layers=keys.count("num_hidden_layers", "n_layer"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=hidden // heads or 1,
+        ffn=keys.count("ffn_hidden_size", default=4 * hidden),
+        vocab=keys.count("vocab_size"),
+        gated=False,
+        tied=keys.flag("tie_word_embeddings", True),
         norms=2 if new or not keys.flag("parallel_attn", True) else 1,
-        qkv_bias=bias, output_bias=bias, ffn_bias=bias, norm_bias=True,
-    )  # fmt: skip
+        qkv_bias=bias,
+        output_bias=bias,
+        ffn_bias=bias,
+        norm_bias=True,
+    )
 
 
 def _gemma(keys: Keys, family: str) -> Model:
@@ -213,14 +290,23 @@ def _deepseek(keys: Keys, family: str) -> Model:
     model, expert_ffn = _decoder(keys, family), keys.count("moe_intermediate_size")
     dense = keys.count("first_k_dense_replace", default=0, least=0)
     if keys.count("moe_layer_freq", default=1) != 1:
-        raise keys.refuse("moe_layer_freq", "only 1 is supported: experts in every layer after the dense ones")
+        raise keys.refuse(
+            "moe_layer_freq", "only 1 is supported: experts in every layer after the dense ones"
+        )
     return replace(
-        model, kv_heads=model.heads, value_dim=keys.count("v_head_dim"), rope_dim=rope,
-        q_rank=keys.count("q_lora_rank", default=0), kv_rank=keys.count("kv_lora_rank"),
-        experts=keys.count("n_routed_experts"), active_experts=keys.count("num_experts_per_tok"),
-        expert_ffn=expert_ffn, shared_ffn=keys.count("n_shared_experts", default=0, least=0) * expert_ffn,
-        dense_layers=min(dense, model.layers), router_bias=family == "deepseek_v3",
-    )  # fmt: skip
+        model,
+        kv_heads=model.heads,
+        value_dim=keys.count("v_head_dim"),
+        rope_dim=rope,
+        q_rank=keys.count("q_lora_rank", default=0),
+        kv_rank=keys.count("kv_lora_rank"),
+        experts=keys.count("n_routed_experts"),
+        active_experts=keys.count("num_experts_per_tok"),
+        expert_ffn=expert_ffn,
+        shared_ffn=keys.count("n_shared_experts", default=0, least=0) * expert_ffn,
+        dense_layers=min(dense, model.layers),
+        router_bias=family == "deepseek_v3",
+    )
 
 
 FAMILIES: dict[str, Callable[[Keys, str], Model]] = {
@@ -246,17 +332,24 @@ FAMILIES: dict[str, Callable[[Keys, str], Model]] = {
 def model_from_config(config: object, where: str = "", name: str = "") -> Model:
     """Return the shapes that a Hugging Face config.json tells.
 
-    Raises UserError, with file and key, for a ``model_type`` that is not known, for missing keys (all of them in one
-    message), for values that are no sensible numbers, and for numbers that contradict each other.
+    Raises UserError, with file and key, for a ``model_type`` that is not known, for missing keys
+    (all of them in one message), for values that are no sensible numbers, and for numbers that
+    contradict each other.
     """
     if not isinstance(config, Mapping):
         raise UserError(f"expected a mapping of a model's config, not {shown(config)}", where)
     keys = Keys(config, where)
     family = config.get("model_type")
     if not isinstance(family, str):
-        raise keys.refuse("model_type", "the model's config must name its model_type", f"known: {', '.join(FAMILIES)}")
+        raise keys.refuse(
+            "model_type",
+            "the model's config must name its model_type",
+            f"known: {', '.join(FAMILIES)}",
+        )
     if family not in FAMILIES:
-        raise unknown_name("model_type", family, FAMILIES).at(f"{where}: model_type" if where else "model_type")
+        raise unknown_name("model_type", family, FAMILIES).at(
+            f"{where}: model_type" if where else "model_type"
+        )
     model = FAMILIES[family](keys, family)
     keys.done()
     _agree(model, keys)
@@ -266,23 +359,31 @@ def model_from_config(config: object, where: str = "", name: str = "") -> Model:
 def _agree(model: Model, keys: Keys) -> None:
     """Raise UserError if numbers contradict each other."""
     if model.heads % model.kv_heads:
-        raise keys.refuse("num_key_value_heads", f"{model.kv_heads} does not divide {model.heads} attention heads")
+        raise keys.refuse(
+            "num_key_value_heads", f"{model.kv_heads} does not divide {model.heads} attention heads"
+        )
     if model.active_experts > model.experts:
         what = f"{model.active_experts} experts a token, but there are only {model.experts}"
         raise keys.refuse("num_experts_per_tok", what)
 
 
 def load_model(name: str, world: World, base_dir: str | Path = "") -> Model:
-    """Return a model of the catalog, or of a config.json whose path (with a slash or ``.json``) is given.
+    """Return a model of the catalog, or of a config.json whose path (with a slash or ``.json``) is
+    given.
 
-    ``base_dir`` is what relative paths are relative to: the cluster file's folder. Raises UserError.
+    ``base_dir`` is what relative paths are relative to: the cluster file's folder. Raises
+    UserError.
     """
     if "/" in name or name.endswith(".json"):
         return _from_file(Path(base_dir) / name)
     facts = world.catalog
     facts.require("model", name)
     # Nested values stand in the catalog as JSON text; none of them is a shape.
-    config = {fact.attribute: fact.value for fact in facts.facts.values() if (fact.kind, fact.id) == ("model", name)}
+    config = {
+        fact.attribute: fact.value
+        for fact in facts.facts.values()
+        if (fact.kind, fact.id) == ("model", name)
+    }
     for attribute in config:
         world.text("model", name, attribute)
     return model_from_config(config, f"catalog: model {name}", name)
@@ -298,7 +399,9 @@ def _from_file(path: Path) -> Model:
         reason = str(error).splitlines()[0][:120]
         raise UserError(f"the model's config is not JSON: {reason}", str(path)) from None
     named = config.get("_name_or_path") if isinstance(config, dict) else None
-    short = named if isinstance(named, str) and 0 < len(named) <= 100 and named.isprintable() else ""
+    short = (
+        named if isinstance(named, str) and 0 < len(named) <= 100 and named.isprintable() else ""
+    )
     return model_from_config(
         config, str(path), short or (path.parent.name if path.name == "config.json" else path.stem)
     )

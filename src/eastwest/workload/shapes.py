@@ -1,6 +1,8 @@
-"""A transformer as the shapes of its matrices. One idea: parameters, FLOPs and communication all follow from shapes.
+"""A transformer as the shapes of its matrices. One idea: parameters, FLOPs and communication all
+follow from shapes.
 
-Published parameter counts are reproduced to the digit (tests), which is the proof that no matrix is forgotten.
+Published parameter counts are reproduced to the digit (tests), which is the proof that no matrix is
+forgotten.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The shapes of a decoder-only transformer. Counts are numbers of elements; zero means "has none"."""
+    """The shapes of a decoder-only transformer. Counts are numbers of elements; zero means "has
+    none"."""
 
     name: str
     family: str  # model_type of its config.json
@@ -56,7 +59,8 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One weight matrix: ``inputs`` x ``outputs``, and how tensor parallelism cuts it (column, row, kv or whole).
+    """One weight matrix: ``inputs`` x ``outputs``, and how tensor parallelism cuts it (column, row,
+    kv or whole).
 
     ``kv`` is a column cut by heads of keys and values, of which each GPU holds at least one.
     """
@@ -69,14 +73,17 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Parameters by place. ``*_matrix`` are elements of matrices, ``*_vector`` of norms and biases."""
+    """Parameters by place. ``*_matrix`` are elements of matrices, ``*_vector`` of norms and
+    biases."""
 
     attention_matrix: int
     attention_vector: int
     dense_matrix: int  # feed-forward of a dense layer
     dense_vector: int
     expert_matrix: int  # one routed expert
-    moe_matrix: int  # what a layer with experts has besides its routed experts: router, shared experts
+    moe_matrix: (
+        int  # what a layer with experts has besides its routed experts: router, shared experts
+    )
     moe_vector: int
     embedding: int
     positions: int
@@ -110,7 +117,8 @@ def attention_matrices(model: Model) -> tuple[Matrix, ...]:
 
 
 def ffn_matrices(model: Model, width: int) -> tuple[Matrix, ...]:
-    """Return the matrices of a feed-forward block of an inner width: up (and gate, fused with it), and down."""
+    """Return the matrices of a feed-forward block of an inner width: up (and gate, fused with it),
+    and down."""
     if not width:
         return ()
     up = 2 * width if model.gated else width
@@ -131,7 +139,9 @@ def counts(model: Model) -> Counts:
     queries, keys = model.heads * model.head_dim, model.kv_heads * (model.head_dim + model.values)
     vector = model.norms * norm + (2 * model.head_dim if model.qk_norm else 0)
     vector += (queries + keys if model.qkv_bias else 0) + (h if model.output_bias else 0)
-    vector += model.q_rank + model.kv_rank  # the norms between the two halves of a compressed projection
+    vector += (
+        model.q_rank + model.kv_rank
+    )  # the norms between the two halves of a compressed projection
     inner = model.ffn * (2 if model.gated else 1)
     return Counts(
         attention_matrix=_elements(attention_matrices(model)),
@@ -154,18 +164,24 @@ def parameters(model: Model) -> int:
     dense = model.layers - model.moe_layers
     attention = c.attention_matrix + c.attention_vector
     expert_layer = c.moe_matrix + c.moe_vector + model.experts * c.expert_matrix
-    layers = model.layers * attention + dense * (c.dense_matrix + c.dense_vector) + model.moe_layers * expert_layer
+    layers = (
+        model.layers * attention
+        + dense * (c.dense_matrix + c.dense_vector)
+        + model.moe_layers * expert_layer
+    )
     return layers + c.embedding + c.positions + c.output + c.final_vector
 
 
 def active_parameters(model: Model) -> int:
-    """Return the parameters that one token meets: all but the experts that are not chosen for it."""
+    """Return the parameters that one token meets: all but the experts that are not chosen for
+    it."""
     idle = model.moe_layers * (model.experts - model.active_experts) * counts(model).expert_matrix
     return parameters(model) - idle
 
 
 def matrix_parameters(model: Model) -> int:
-    """Return the elements of the matrices that one token is multiplied with, the output projection included."""
+    """Return the elements of the matrices that one token is multiplied with, the output projection
+    included."""
     c = counts(model)
     dense = model.layers - model.moe_layers
     experts = c.moe_matrix + model.active_experts * c.expert_matrix
@@ -177,14 +193,16 @@ def matrix_parameters(model: Model) -> int:
 def forward_FLOPs_per_token(model: Model, sequence: int) -> float:
     """Return the FLOPs of one token's forward pass, a multiply-add as two.
 
-    Two a matrix element, and for attention 2 s (d_key + d_value) a head and layer, halved because a token sees only
-    those before it: 2 s h where heads x d = h (Narayanan et al. 2021 count the full square, 4 s h).
+    Two a matrix element, and for attention 2 s (d_key + d_value) a head and layer, halved because a
+    token sees only those before it: 2 s h where heads x d = h (Narayanan et al. 2021 count the full
+    square, 4 s h).
     """
     attention = model.layers * sequence * model.heads * (model.head_dim + model.values)
     return 2.0 * matrix_parameters(model) + attention
 
 
 def training_FLOPs_per_token(model: Model, sequence: int, recompute: str = "none") -> float:
-    """Return the FLOPs of training on one token: forward, twice that backward, and once more if all is recomputed."""
+    """Return the FLOPs of training on one token: forward, twice that backward, and once more if all
+    is recomputed."""
     passes = 4.0 if recompute == "full" else 3.0
     return passes * forward_FLOPs_per_token(model, sequence)

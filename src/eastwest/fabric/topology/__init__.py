@@ -1,9 +1,9 @@
 """The family of topologies: one file each, registered here by the name that users write.
 
 A topology is a module with ``Params`` (a frozen pydantic model with what users may say about it),
-``plan(params, demand, switch, where) -> Plan`` and ``largest(params, demand, switch) -> int``. A plan holds structure
-only: how many switches in each tier and which is cabled to which. Rates, prices and lengths come later, so the same
-plan serves every technology.
+``plan(params, demand, switch, where) -> Plan`` and ``largest(params, demand, switch) -> int``. A
+plan holds structure only: how many switches in each tier and which is cabled to which. Rates,
+prices and lengths come later, so the same plan serves every technology.
 
 To add one: write ``x.py`` with those three and add a line to ``TOPOLOGIES``.
 """
@@ -20,16 +20,19 @@ from pydantic import BaseModel
 from eastwest.errors import InternalError
 from eastwest.registry import Registry
 
-Links = NDArray[np.int32]  # shape (cables, 2): index of the lower end in its tier, of the upper end in its tier
+Links = NDArray[
+    np.int32
+]  # shape (cables, 2): index of the lower end in its tier, of the upper end in its tier
 Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is to be connected: ``servers`` with ``rails`` NICs each, every NIC with ``planes`` ports.
+    """What is to be connected: ``servers`` with ``rails`` NICs each, every NIC with ``planes``
+    ports.
 
-    ``target_ports`` are ports of other devices of the network: of storage targets, or, in a management network, of
-    switches and power units.
+    ``target_ports`` are ports of other devices of the network: of storage targets, or, in a
+    management network, of switches and power units.
     """
 
     servers: int
@@ -53,10 +56,11 @@ class SwitchPorts:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Switches of one tier (all planes together) and, for each, the ports it uses down and up at the most.
+    """Switches of one tier (all planes together) and, for each, the ports it uses down and up at
+    the most.
 
-    ``switch`` is None where the tier has the plan's switch. A ``shared`` tier belongs to another network on which
-    this one's uplinks end: its switches are not counted here, nor are their ports.
+    ``switch`` is None where the tier has the plan's switch. A ``shared`` tier belongs to another
+    network on which this one's uplinks end: its switches are not counted here, nor are their ports.
     """
 
     name: str  # leaf, spine, core
@@ -76,20 +80,21 @@ def no_links() -> Links:
 class Plan:
     """The structure of one network.
 
-    ``links[0]`` are cables from NIC ports (numbered ``(server * rails + rail) * planes + plane``, in this order) to
-    leaves, ``links[1]`` from leaves to spines, ``links[2]`` from spines to cores; ``target_links`` from target ports
-    to leaves. ``leaf_group[i]`` is the pod of leaf i (leaves of one pod reach each other through the pod's spines;
-    with two tiers all are in pod 0 of their island), ``leaf_island[i]`` the part of the network that is connected at
-    all (a rail, a plane).
+    ``links[0]`` are cables from NIC ports (numbered ``(server * rails + rail) * planes + plane``,
+    in this order) to leaves, ``links[1]`` from leaves to spines, ``links[2]`` from spines to cores;
+    ``target_links`` from target ports to leaves. ``leaf_group[i]`` is the pod of leaf i (leaves of
+    one pod reach each other through the pod's spines; with two tiers all are in pod 0 of their
+    island), ``leaf_island[i]`` the part of the network that is connected at all (a rail, a plane).
 
     Properties, checked by :meth:`check` in this order:
 
     - every port has one cable, in the order of ports, and every cable ends at switches that exist;
     - no switch has more cables than ports, and a leaf port is left for each reserved link;
     - a cable stays in its island, one from a leaf to a spine in its pod;
-    - every leaf reaches every other of its island: within a pod through each of its spines, between pods through
-      each of their cores;
-    - where links are equal, every leaf has as many to each of its spines, every spine as many to each of its cores.
+    - every leaf reaches every other of its island: within a pod through each of its spines, between
+      pods through each of their cores;
+    - where links are equal, every leaf has as many to each of its spines, every spine as many to
+      each of its cores.
     """
 
     topology: str
@@ -111,7 +116,8 @@ class Plan:
 
     @property
     def cables(self) -> tuple[int, ...]:
-        """Cables by tier: server-leaf (with the reserved ones, without those of targets), leaf-spine, spine-core."""
+        """Cables by tier: server-leaf (with the reserved ones, without those of targets),
+        leaf-spine, spine-core."""
         counts = [len(links) for links in self.links]
         return (counts[0] + self.reserved_links, *counts[1:])
 
@@ -140,17 +146,29 @@ class Plan:
 
 
 def _check_ends(plan: Plan) -> None:
-    # Property: every port has one cable, in the order of ports, and every cable ends at switches that exist.
-    ports = ((plan.links[0], plan.demand.ports, "server"), (plan.target_links, plan.demand.target_ports, "target"))
+    # Property: every port has one cable, in the order of ports, and every cable ends at switches
+    # that exist.
+    ports = (
+        (plan.links[0], plan.demand.ports, "server"),
+        (plan.target_links, plan.demand.target_ports, "target"),
+    )
     for links, count, kind in ports:
         if not np.array_equal(links[:, 0], np.arange(count)):
             raise InternalError(f"{plan.topology}: not every {kind} port has exactly one cable")
     if len(plan.links) != len(plan.tiers):
-        raise InternalError(f"{plan.topology}: {len(plan.tiers)} tiers but {len(plan.links)} lists of cables")
+        raise InternalError(
+            f"{plan.topology}: {len(plan.tiers)} tiers but {len(plan.links)} lists of cables"
+        )
     lower = (plan.demand.ports, *(t.switches for t in plan.tiers))
-    for links, below, tier in zip((*plan.links, plan.target_links), (*lower[:-1], plan.demand.target_ports),
-                                  (*plan.tiers, plan.tiers[0]), strict=True):  # fmt: skip
-        if len(links) and (links.min() < 0 or links[:, 0].max() >= below or links[:, 1].max() >= tier.switches):
+    for links, below, tier in zip(
+        (*plan.links, plan.target_links),
+        (*lower[:-1], plan.demand.target_ports),
+        (*plan.tiers, plan.tiers[0]),
+        strict=True,
+    ):
+        if len(links) and (
+            links.min() < 0 or links[:, 0].max() >= below or links[:, 1].max() >= tier.switches
+        ):
             raise InternalError(f"{plan.topology}: a cable ends at no {tier.name}")
 
 
@@ -165,14 +183,20 @@ def _used(plan: Plan, tier: int) -> tuple[Ints, Ints]:
 
 
 def _check_radix(plan: Plan) -> None:
-    # Property: no switch has more cables than ports, and a leaf port is left for each reserved link.
+    # Property: no switch has more cables than ports, and a leaf port is left for each reserved
+    # link.
     for i, tier in enumerate(plan.tiers):
         down, up = _used(plan, i)
         most = int((down + up).max(initial=0))
         if not tier.shared and most > plan.radix(i):
-            raise InternalError(f"{plan.topology}: a {tier.name} has {most} cables and {plan.radix(i)} ports")
+            raise InternalError(
+                f"{plan.topology}: a {tier.name} has {most} cables and {plan.radix(i)} ports"
+            )
         if down.max(initial=0) > tier.down or up.max(initial=0) > tier.up:
-            raise InternalError(f"{plan.topology}: a {tier.name} has more cables than the {tier.down}+{tier.up} stated")
+            raise InternalError(
+                f"{plan.topology}: a {tier.name} has more cables than the "
+                f"{tier.down}+{tier.up} stated"
+            )
         if i == 0 and int((plan.radix(0) - down - up).sum()) < plan.reserved_links:
             raise InternalError(f"{plan.topology}: no leaf port is left for the fabric manager")
 
@@ -183,13 +207,19 @@ def _check_islands(plan: Plan) -> None:
         return
     group, island = plan.spine_places()
     leaf, spine = plan.links[1].T
-    if np.any(group[spine] != plan.leaf_group[leaf]) or np.any(island[spine] != plan.leaf_island[leaf]):
-        raise InternalError(f"{plan.topology}: a cable joins a leaf and a spine of another pod or island")
+    if np.any(group[spine] != plan.leaf_group[leaf]) or np.any(
+        island[spine] != plan.leaf_island[leaf]
+    ):
+        raise InternalError(
+            f"{plan.topology}: a cable joins a leaf and a spine of another pod or island"
+        )
     if len(plan.tiers) > 2:
         core_island = np.zeros(plan.tiers[2].switches, np.int32)
         core_island[plan.links[2][:, 1]] = island[plan.links[2][:, 0]]
         if np.any(core_island[plan.links[2][:, 1]] != island[plan.links[2][:, 0]]):
-            raise InternalError(f"{plan.topology}: a cable joins a spine and a core of another island")
+            raise InternalError(
+                f"{plan.topology}: a cable joins a spine and a core of another island"
+            )
 
 
 def _pairs(first: Ints, second: Ints) -> int:
@@ -198,7 +228,8 @@ def _pairs(first: Ints, second: Ints) -> int:
 
 
 def _pods(plan: Plan) -> tuple[Ints, int]:
-    """Return a number of its own for the pod of each leaf over all islands, and the count of pods."""
+    """Return a number of its own for the pod of each leaf over all islands, and the count of
+    pods."""
     groups = int(plan.leaf_group.max(initial=0)) + 1
     names, pod = np.unique(plan.leaf_island * groups + plan.leaf_group, return_inverse=True)
     return pod.reshape(-1).astype(np.int32), len(names)
@@ -232,13 +263,16 @@ def _check_reach(plan: Plan) -> None:
 
 
 def _check_equal(plan: Plan, links: Links) -> None:
-    # Property: every leaf has as many to each of its spines, every spine as many to each of its cores.
+    # Property: every leaf has as many to each of its spines, every spine as many to each of its
+    # cores.
     keys, counts = np.unique(links[:, 0].astype(np.int64) << 32 | links[:, 1], return_counts=True)
     lower = (keys >> 32).astype(np.int32)
     first = np.zeros(int(lower.max(initial=-1)) + 1, np.int64)
     first[lower] = counts
     if np.any(first[lower] != counts):
-        raise InternalError(f"{plan.topology}: a switch has unequal numbers of links to the switches above it")
+        raise InternalError(
+            f"{plan.topology}: a switch has unequal numbers of links to the switches above it"
+        )
 
 
 class Topology(Protocol):
@@ -247,7 +281,8 @@ class Topology(Protocol):
     Params: type[BaseModel]
 
     def plan(self, params: Any, demand: Demand, switch: SwitchPorts, where: str) -> Plan:
-        """Return the structure, or raise UserError (with ``where``) if the topology cannot hold the demand."""
+        """Return the structure, or raise UserError (with ``where``) if the topology cannot hold the
+        demand."""
         ...
 
     def largest(self, params: Any, demand: Demand, switch: SwitchPorts) -> int:

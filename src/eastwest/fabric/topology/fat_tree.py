@@ -4,7 +4,8 @@
 
     leaf 0: server 0 NIC 0, NIC 1, … server 1 NIC 0, …      leaf 1: server 4 NIC 0, …
 
-Up to a switch's ports it is that switch; up to k²/2 ports two tiers of k-port switches, up to k³/4 three tiers.
+Up to a switch's ports it is that switch; up to k²/2 ports two tiers of k-port switches, up to k³/4
+three tiers.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class Params(LeafSpineParams):
     """What may be said of a fat tree."""
 
     target_leaves: Switches | None = Field(
-        default=None, description="Leaves for storage targets; as many as their ports need at 1:1 if left out."
+        default=None,
+        description="Leaves for storage targets; as many as their ports need at 1:1 if left out.",
     )
 
 
 def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -> Plan:
-    """Return the structure. Raises UserError if the demand does not fit or what is stated contradicts itself."""
+    """Return the structure. Raises UserError if the demand does not fit or what is stated
+    contradicts itself."""
     try:
         sizes = _size(params, demand, switch, where)
     except TooLargeError as error:
@@ -54,7 +57,9 @@ def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -
 def largest(params: Params, demand: Demand, switch: SwitchPorts) -> int:
     """Return the largest number of servers that fit."""
     return most_servers(
-        lambda n: _size(params, Demand(n, demand.rails, demand.planes, demand.target_ports), switch, "")
+        lambda n: _size(
+            params, Demand(n, demand.rails, demand.planes, demand.target_ports), switch, ""
+        )
     )
 
 
@@ -68,12 +73,22 @@ def _size(params: Params, demand: Demand, switch: SwitchPorts, where: str) -> Si
     holds = f"a leaf has {down} server ports"
     total = stated_leaves(params, needed, demand.planes, holds, where)
     targets, target_down = target_leaves(demand, switch, params.target_leaves, where)
-    leaves = Leaves(demand.planes, total // demand.planes, down, up, target_leaves=targets, target_down=target_down)
+    leaves = Leaves(
+        demand.planes,
+        total // demand.planes,
+        down,
+        up,
+        target_leaves=targets,
+        target_down=target_down,
+    )
     return size(params, leaves, switch, where)
 
 
 def _notes(demand: Demand, sizes: Sizes) -> tuple[str, ...]:
     ends, leaves = demand.servers * demand.rails, sizes.leaves
     planes = f" in each of {demand.planes} planes" if demand.planes > 1 else ""
-    room = f"{leaves.count:,} leaves{planes}: room for {leaves.count * leaves.down:,} server ports, {ends:,} fitted"
+    room = (
+        f"{leaves.count:,} leaves{planes}: room for {leaves.count * leaves.down:,} server "
+        f"ports, {ends:,} fitted"
+    )
     return (room if sizes.tiers > 1 else f"{ends:,} server ports{planes}",)

@@ -1,4 +1,5 @@
-"""Rail-optimised: NICs of one number share leaves. One idea: in a unit, leaf r serves NIC r of every server.
+"""Rail-optimised: NICs of one number share leaves. One idea: in a unit, leaf r serves NIC r of
+every server.
 
 ::
 
@@ -6,8 +7,9 @@
               |  |  |  |        |  |  |  |          |  |  |  |
     server    0  1  2 …31       0  1  2 …31         0  1  2 …31
 
-So servers of a unit exchange data of equal rails through one switch. Units are built whole: a fabric for 31 servers
-is one for 32 with a free place. DGX SuperPOD has 32 servers a unit with 64-port switches, 72 with 144-port ones.
+So servers of a unit exchange data of equal rails through one switch. Units are built whole: a
+fabric for 31 servers is one for 32 with a free place. DGX SuperPOD has 32 servers a unit with
+64-port switches, 72 with 144-port ones.
 """
 
 from __future__ import annotations
@@ -43,19 +45,24 @@ class Params(LeafSpineParams):
     """What may be said of a rail-optimised network."""
 
     servers_per_unit: Ports | None = Field(
-        default=None, description="Servers of a unit, one port on each of its leaves; half a leaf's ports if left out."
+        default=None,
+        description="Servers of a unit, one port on each of its leaves; half a leaf's ports if "
+        "left out.",
     )
     rail_spines: bool = Field(
         default=False,
-        description="Whether each rail has spines of its own, joined by cores, or by none yet with tiers: 2.",
+        description="Whether each rail has spines of its own, joined by cores, or by none yet "
+        "with tiers: 2.",
     )
     target_leaves: Switches | None = Field(
-        default=None, description="Leaves for storage targets; as many as their ports need at 1:1 if left out."
+        default=None,
+        description="Leaves for storage targets; as many as their ports need at 1:1 if left out.",
     )
 
 
 def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -> Plan:
-    """Return the structure. Raises UserError if the demand does not fit or what is stated contradicts itself."""
+    """Return the structure. Raises UserError if the demand does not fit or what is stated
+    contradicts itself."""
     try:
         sizes = _size(params, demand, switch, where)
     except TooLargeError as error:
@@ -67,13 +74,17 @@ def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -
         places = plane, server * 0
     elif _rails_apart(params, demand):
         places = plane * demand.rails + rail, unit
-    return assemble("rail-optimised", params, demand, switch, sizes, places, _notes(demand, sizes), where)
+    return assemble(
+        "rail-optimised", params, demand, switch, sizes, places, _notes(demand, sizes), where
+    )
 
 
 def largest(params: Params, demand: Demand, switch: SwitchPorts) -> int:
     """Return the largest number of servers that fit."""
     return most_servers(
-        lambda n: _size(params, Demand(n, demand.rails, demand.planes, demand.target_ports), switch, "")
+        lambda n: _size(
+            params, Demand(n, demand.rails, demand.planes, demand.target_ports), switch, ""
+        )
     )
 
 
@@ -85,13 +96,21 @@ def _size(params: Params, demand: Demand, switch: SwitchPorts, where: str) -> Si
     units = math.ceil(demand.servers / down)
     targets, target_down = target_leaves(demand, switch, params.target_leaves, where)
     step = demand.rails * demand.planes
-    total = stated_leaves(params, units * step, step, f"a unit of {down} servers has {step} leaves", where)
+    total = stated_leaves(
+        params, units * step, step, f"a unit of {down} servers has {step} leaves", where
+    )
     if _rails_apart(params, demand):
         return _size_apart(params, demand, Leaves(step, total // step, down, up), switch, where)
     leaves = Leaves(
-        demand.planes, total // demand.planes, down, up, demand.rails,
-        params.rail_spines and demand.rails > 1, targets, target_down,
-    )  # fmt: skip
+        demand.planes,
+        total // demand.planes,
+        down,
+        up,
+        demand.rails,
+        params.rail_spines and demand.rails > 1,
+        targets,
+        target_down,
+    )
     return size(params, leaves, switch, where)
 
 
@@ -100,22 +119,28 @@ def _rails_apart(params: Params, demand: Demand) -> bool:
     return params.rail_spines and params.tiers == 2 and demand.rails > 1
 
 
-def _size_apart(params: Params, demand: Demand, leaves: Leaves, switch: SwitchPorts, where: str) -> Sizes:
+def _size_apart(
+    params: Params, demand: Demand, leaves: Leaves, switch: SwitchPorts, where: str
+) -> Sizes:
     """Return the sizes of rails without cores: spines keep the ports free that cores will need."""
     if demand.target_ports:
-        raise UserError("rails without cores have no place for targets that all rails reach", where, "tiers: 3")
+        raise UserError(
+            "rails without cores have no place for targets that all rails reach", where, "tiers: 3"
+        )
     _, used = spine_switch(params, switch, where)
     down, _ = split_ports(used, params.upper_oversubscription)
     return size(params.model_copy(update={"spine_ports": down}), leaves, switch, where)
 
 
 def _with_unit(params: Params, where: str) -> LeafSpineParams:
-    """Return the parameters with the unit as server ports of a leaf: in this topology they are the same."""
+    """Return the parameters with the unit as server ports of a leaf: in this topology they are the
+    same."""
     if params.servers_per_unit is None:
         return params
     if params.leaf_down not in (None, params.servers_per_unit):
         raise UserError(
-            f"a unit of {params.servers_per_unit} servers needs as many ports of a leaf, not {params.leaf_down}",
+            f"a unit of {params.servers_per_unit} servers needs as many ports of a leaf, not "
+            f"{params.leaf_down}",
             where,
             "leave out leaf_down",
         )
@@ -128,7 +153,10 @@ def _notes(demand: Demand, sizes: Sizes) -> tuple[str, ...]:
         return (f"{demand.servers * demand.rails} server ports{planes}",)
     leaves = sizes.leaves
     units, unit = leaves.count * leaves.islands // (demand.rails * demand.planes), leaves.down
-    built = f"{units} unit{'s' if units > 1 else ''} of {unit} servers with {demand.rails} leaves{planes}"
+    built = (
+        f"{units} unit{'s' if units > 1 else ''} of {unit} servers with {demand.rails} "
+        f"leaves{planes}"
+    )
     notes = [f"{built}: built for {units * unit:,} servers, {demand.servers:,} fitted"]
     if demand.target_ports:
         targets = leaves.target_leaves * demand.planes

@@ -1,4 +1,5 @@
-"""Star: the management network. One idea: ports fill switches in order, and uplinks end on another network.
+"""Star: the management network. One idea: ports fill switches in order, and uplinks end on another
+network.
 
 ::
 
@@ -8,7 +9,8 @@
                         /|\\   /|\\   /|\\
     BMCs, switches' management ports, power units
 
-Gigabit Ethernet is right here. The uplinks end on two switches of the in-band network, which are not counted.
+Gigabit Ethernet is right here. The uplinks end on two switches of the in-band network, which are
+not counted.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    # Two 100 Gb/s uplinks a switch, besides its 48 ports: DGX SuperPOD H100 (RA-11333-001 V11, Table 8).
+    # Two 100 Gb/s uplinks a switch, besides its 48 ports: DGX SuperPOD H100 (RA-11333-001 V11,
+    # Table 8).
     uplinks: Annotated[int, Field(ge=0, le=8)] = Field(
         default=2, description="Uplinks of a switch to the network above."
     )
 
 
 def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -> Plan:
-    """Return the structure for the servers' ports and then the other devices' (``demand.target_ports``).
+    """Return the structure for the servers' ports and then the other devices'
+    (``demand.target_ports``).
 
     The switches' ``radix`` are their ports for devices; uplinks have ports of their own.
     """
@@ -47,10 +51,17 @@ def plan(params: Params, demand: Demand, switch: SwitchPorts, where: str = "") -
     port = np.arange(ports)
     ends = np.stack([port, port // switch.radix], axis=1).astype(np.int32)
     targets = ends[demand.ports :] - np.array([demand.ports, 0], np.int32)
-    tiers, links = [Tier("leaf", leaves, switch.radix, params.uplinks, with_uplinks)], [ends[: demand.ports]]
+    tiers, links = (
+        [Tier("leaf", leaves, switch.radix, params.uplinks, with_uplinks)],
+        [ends[: demand.ports]],
+    )
     if above:
         cable = np.arange(leaves * params.uplinks)
-        links.append(np.stack([cable // params.uplinks, cable % params.uplinks % above], axis=1).astype(np.int32))
+        links.append(
+            np.stack([cable // params.uplinks, cable % params.uplinks % above], axis=1).astype(
+                np.int32
+            )
+        )
         most = int(np.bincount(links[1][:, 1]).max(initial=0))
         tiers.append(Tier("spine", above, most, 0, shared=True))
     alone = np.arange(leaves, dtype=np.int32)
@@ -77,5 +88,8 @@ def _notes(params: Params, demand: Demand, leaves: int, switch: SwitchPorts) -> 
     ports = demand.ports + demand.target_ports
     notes = [f"{leaves} switches with {leaves * switch.radix:,} ports for {ports:,} devices"]
     if params.uplinks:
-        notes.append(f"{leaves * params.uplinks} uplinks end on the in-band network, whose switches are not counted")
+        notes.append(
+            f"{leaves * params.uplinks} uplinks end on the in-band network, whose switches are "
+            "not counted"
+        )
     return tuple(notes)

@@ -1,4 +1,5 @@
-"""From the sizes of one island to the cables of all. One idea: islands are alike, so one is wired and then repeated.
+"""From the sizes of one island to the cables of all. One idea: islands are alike, so one is wired
+and then repeated.
 
 All is done on arrays: no loop runs over servers, switches or cables.
 """
@@ -18,7 +19,11 @@ Longs = NDArray[np.int64]
 def server_ports(demand: Demand) -> tuple[Longs, Longs, Longs]:
     """Return the server, rail and plane of every server port, in the order of ports."""
     port = np.arange(demand.ports)
-    return port // (demand.rails * demand.planes), port // demand.planes % demand.rails, port % demand.planes
+    return (
+        port // (demand.rails * demand.planes),
+        port // demand.planes % demand.rails,
+        port % demand.planes,
+    )
 
 
 def assemble(
@@ -85,9 +90,11 @@ def _leaf_pods(sizes: Sizes) -> Ints:
 
 
 def _fan(counts: Longs, group: Longs) -> tuple[Longs, Longs]:
-    """Return, for switches with ``counts`` links up, the switch of each link and the link's number in its group.
+    """Return, for switches with ``counts`` links up, the switch of each link and the link's number
+    in its group.
 
-    Links of a group are numbered through, switch by switch, so that a remainder is spread and never piles up.
+    Links of a group are numbered through, switch by switch, so that a remainder is spread and never
+    piles up.
     """
     switch = np.repeat(np.arange(len(counts)), counts)
     order = np.argsort(group, kind="stable")
@@ -116,7 +123,8 @@ def _island(sizes: Sizes, pod: Ints, params: LeafSpineParams) -> tuple[Links, Li
 
 
 def _pod_up(sizes: Sizes, leaf_up: Longs, pod: Longs, ratio: float) -> Longs:
-    """Return the links up of each spine of a pod: what its leaves need, as many to each core of its group."""
+    """Return the links up of each spine of a pod: what its leaves need, as many to each core of its
+    group."""
     down = -(-np.bincount(pod, leaf_up, minlength=sizes.all_pods).astype(np.int64) // sizes.spines)
     need = np.maximum(1, np.ceil(down / ratio - 1e-9).astype(np.int64))
     if sizes.spine_up % sizes.cores:  # links are not equal: no more than each core once
@@ -128,7 +136,11 @@ def _target_links(demand: Demand, sizes: Sizes, each: int) -> Links:
     port = np.arange(demand.target_ports)
     island, number = port % demand.planes, port // demand.planes
     per_leaf = max(1, sizes.leaves.target_down)
-    leaf = sizes.leaves.count + number // per_leaf if sizes.leaves.target_leaves else np.zeros_like(port)
+    leaf = (
+        sizes.leaves.count + number // per_leaf
+        if sizes.leaves.target_leaves
+        else np.zeros_like(port)
+    )
     return _pairs(port, island * each + leaf)
 
 
@@ -155,9 +167,11 @@ def _check_reserved(plan: Plan, where: str) -> None:
     left = plan.tiers[0].switches * plan.switch.radix - used
     if left < plan.reserved_links:
         raise UserError(
-            f"{plan.reserved_links} fabric manager links need leaf ports, but {left} of {plan.switch.id} are left",
+            f"{plan.reserved_links} fabric manager links need leaf ports, but {left} of "
+            f"{plan.switch.id} are left",
             where,
-            f"leave out a server, as DGX SuperPOD does: {plan.demand.servers - 1} instead of {plan.demand.servers}",
+            f"leave out a server, as DGX SuperPOD does: {plan.demand.servers - 1} instead of "
+            f"{plan.demand.servers}",
         )
 
 
@@ -165,21 +179,35 @@ def _notes(params: LeafSpineParams, sizes: Sizes) -> tuple[str, ...]:
     """Say in words what stands above the leaves, and why it is not the least."""
     leaves = sizes.leaves
     if sizes.tiers == 1:
-        notes = ["one switch holds all" if leaves.islands == 1 else f"{leaves.islands} parts of one switch each"]
+        notes = [
+            "one switch holds all"
+            if leaves.islands == 1
+            else f"{leaves.islands} parts of one switch each"
+        ]
     else:
-        notes = [f"a leaf has {leaves.down} ports down and {leaves.up} up ({leaves.down / leaves.up:.4g}:1)"]
+        notes = [
+            f"a leaf has {leaves.down} ports down and {leaves.up} up "
+            f"({leaves.down / leaves.up:.4g}:1)"
+        ]
         wanted = params.oversubscription
-        if leaves.down / leaves.up < wanted * 0.98 and "oversubscription" in params.model_fields_set:
+        if (
+            leaves.down / leaves.up < wanted * 0.98
+            and "oversubscription" in params.model_fields_set
+        ):
             notes.append(
-                f"{wanted:.4g}:1 of {leaves.down} ports is no whole number: {ports_up(leaves.down, wanted)} up"
+                f"{wanted:.4g}:1 of {leaves.down} ports is no whole number: "
+                f"{ports_up(leaves.down, wanted)} up"
             )
     if sizes.spines > sizes.fewest_spines and params.spines is None and params.equal_links:
         of = " a pod" if sizes.tiers == 3 else " a plane or rail" if leaves.islands > 1 else ""
         notes.append(
-            f"{sizes.fewest_spines} spines{of} have the ports; {sizes.spines} give every leaf equally many links to each"
+            f"{sizes.fewest_spines} spines{of} have the ports; {sizes.spines} give every leaf "
+            "equally many links to each"
         )
     if sizes.tiers == 3:
-        notes.append(f"{sizes.all_pods} pods of {sizes.spines} spines and up to {sizes.pod_leaves} leaves")
+        notes.append(
+            f"{sizes.all_pods} pods of {sizes.spines} spines and up to {sizes.pod_leaves} leaves"
+        )
     if params.fabric_manager_links:
         notes.append(f"{params.fabric_manager_links} leaf ports are kept for the fabric manager")
     return tuple(notes)
