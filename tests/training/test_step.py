@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eastwest.catalog.world import shared_nominal
 from eastwest.errors import InternalError, UserError
-from eastwest.training.operations import COLLECTIVES, KINDS, PARTS
-from eastwest.training.plan import StepInput
+from eastwest.training.operations import COLLECTIVES, KINDS, PART, PARTS
+from eastwest.training.plan import Message, StepInput, plan
 from eastwest.training.step import step_time
 from eastwest.workload.compute import Machine, machine
 from eastwest.workload.layout import Group, Layout
@@ -55,6 +55,11 @@ IDEAL = replace(H100, gemm_pad=0.0, kernel_s=0.0, memory_Bps=1e18)
 def without_ends(model):
     """A model whose output projection is a vector."""
     return replace(model, vocab=1)
+
+
+def messages(given: StepInput, kind: str) -> list[Message]:
+    """The messages of one kind in a step."""
+    return [m for m in plan(given).messages if m.kind == kind]
 
 
 def silent(op: str, size_bytes: float, group: Group, kind: str) -> float:
@@ -124,9 +129,8 @@ def test_data_parallel_volumes_are_those_of_zero(zero: int, factors: dict[tuple[
     eight microbatches."""
     given = inputs(LLAMA, Layout(8, 1, 128), Recipe(1024, 1, 8192, zero=zero))
     held, sums = shard(LLAMA, given.layout).total, dict.fromkeys(factors, 0.0)
-    for o in step_time(given, silent).operations:
-        if o.stream == "data":
-            sums[o.op, o.stream] += o.bytes * o.repeats
+    for m in messages(given, "data"):
+        sums[m.op, m.kind] += m.size_bytes * m.repeats
     assert sums == pytest.approx({key: held * factor for key, factor in factors.items()})
 
 
@@ -139,19 +143,17 @@ def test_tensor_parallelism_moves_two_all_reduces_a_layer_and_pass(
     """Shoeybi et al. 2019; Korthikanti et al. 2022: all-gather and reduce-scatter of the same size
     instead."""
     recipe = Recipe(1024, 1, 8192, recompute=recompute, sequence_parallel=cut)
-    found = [o for o in step_time(inputs(recipe=recipe), silent).operations if o.stream == "tensor"]
+    found = messages(inputs(recipe=recipe), "tensor")
     each = 8192 * LLAMA.hidden * 2
-    assert {o.bytes for o in found} == {each}
+    assert {o.size_bytes for o in found} == {each}
     assert {o.op for o in found} == ({"all_gather", "reduce_scatter"} if cut else {"all_reduce"})
     assert sum(o.repeats for o in found) == 32 * 20 * passes * 2 * (2 if cut else 1)
 
 
 def test_experts_exchange_each_token_once_for_each_of_its_experts():
     layout = Layout(2, 4, 64, expert=8)
-    found = [
-        o for o in step_time(inputs(MIXTRAL, layout), silent).operations if o.stream == "expert"
-    ]
-    assert {o.bytes for o in found} == {
+    found = messages(inputs(MIXTRAL, layout), "expert")
+    assert {o.size_bytes for o in found} == {
         8192 * 2 * MIXTRAL.hidden * 2 / 2
     }  # two experts a token; cut by tensor
     assert (
@@ -160,8 +162,9 @@ def test_experts_exchange_each_token_once_for_each_of_its_experts():
 
 
 def test_a_send_carries_one_activation_cut_by_tensor():
-    found = [o for o in step_time(inputs(), silent).operations if o.kind == "send"]
-    assert {(o.bytes, o.repeats) for o in found} == {(8192 * LLAMA.hidden * 2 / 8, 32.0)}
+    found = messages(inputs(), "pipeline")
+    assert {o.op for o in found} == {"send"}
+    assert {(o.size_bytes, o.repeats) for o in found} == {(8192 * LLAMA.hidden * 2 / 8, 32.0)}
     assert len(found) == 2
 
 
@@ -182,12 +185,14 @@ def test_gradients_hide_behind_the_backward_pass_but_for_the_last_bucket():
     gpu = replace(H100, overlap_cost=0.0)
     given = inputs(LLAMA, Layout(8, 1, 128), Recipe(1024, 1, 8192, zero=0), gpu)
     step = step_time(given, Network(rate_Bps=1e12))
-    bucket = next(o for o in step.operations if o.stream == "data")
+    bucket = next(e for e in step.exchanges if e.message.kind == "data")
     assert step.part("exposed data parallel") == pytest.approx(bucket.seconds)
     bare = step_time(
         replace(given, recipe=replace(given.recipe, overlap=False)), Network(rate_Bps=1e12)
     )
-    assert bare.part("exposed data parallel") == pytest.approx(bucket.seconds * bucket.repeats)
+    assert bare.part("exposed data parallel") == pytest.approx(
+        bucket.seconds * bucket.message.repeats
+    )
 
 
 def test_what_the_backward_pass_cannot_hide_is_exposed_whole():
@@ -258,7 +263,7 @@ PLANS = st.builds(
 
 @settings(deadline=None)
 @given(PLANS, st.floats(1e8, 1e12), st.floats(0, 1e-3))
-def test_parts_and_operations_add_up_and_all_is_finite(
+def test_parts_and_exchanges_add_up_and_all_is_finite(
     given_: StepInput, rate_Bps: float, latency_s: float
 ):
     step = step_time(given_, Network(rate_Bps, latency_s))
@@ -269,19 +274,9 @@ def test_parts_and_operations_add_up_and_all_is_finite(
     assert 0.0 <= step.idle_share < 1.0
     assert math.isfinite(step.tokens_per_s)
     for part in PARTS:
-        own = [o.exposed_total_s for o in step.operations if o.part == part]
-        if part != "pipeline bubble":
+        own = [e.exposed_s for e in step.exchanges if PART[e.message.kind] == part]
+        if part in PART.values():
             assert sum(own) == pytest.approx(step.part(part), rel=1e-9, abs=1e-12)
-
-
-@settings(deadline=None)
-@given(PLANS)
-def test_every_operation_depends_on_earlier_ones_only(given_: StepInput):
-    seen: set[str] = set()
-    for operation in step_time(given_, Network()).operations:
-        assert set(operation.depends_on) <= seen
-        assert operation.name not in seen
-        seen.add(operation.name)
 
 
 @settings(deadline=None)

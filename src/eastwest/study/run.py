@@ -13,7 +13,7 @@ from eastwest.spec.cluster import Cluster
 from eastwest.study.situation import Situation, communicate, communicator, domain_gpus
 from eastwest.training.job import step_input
 from eastwest.training.plan import StepInput
-from eastwest.training.step import Step, step_time
+from eastwest.training.step import TrainingStep, step_time
 from eastwest.transport.stages import Path
 from eastwest.workload.compute import machine
 from eastwest.workload.layout import Group, groups
@@ -31,7 +31,7 @@ class Job:
 
     def step(
         self, situation: Situation, path: Path | None = None, inputs: StepInput | None = None
-    ) -> Step:
+    ) -> TrainingStep:
         """Return the step on a network; on another path or with another input where they are
         given."""
         there = situation if path is None else replace(situation, path=path)

@@ -1,7 +1,7 @@
 """What a step consists of, before anyone knows the network. One idea: all that does not depend on
 it is worked out once.
 
-A Plan is cached by its input, so that comparing networks or drawing worlds of network constants
+A StepPlan is cached by its input, so that comparing networks or drawing worlds of network constants
 costs only the collectives and a handful of sums.
 """
 
@@ -47,7 +47,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StepPlan:
     """A step without its network."""
 
     inputs: StepInput
@@ -64,7 +64,7 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=4096)
-def plan(inputs: StepInput) -> Plan:
+def plan(inputs: StepInput) -> StepPlan:
     """Work out computing, messages and sizes of a step. Raises UserError if the batch does not
     divide."""
     model, layout, recipe, gpu = inputs.model, inputs.layout, inputs.recipe, inputs.machine
@@ -83,7 +83,7 @@ def plan(inputs: StepInput) -> Plan:
     tokens = recipe.global_batch * recipe.sequence
     head = (times.head.forward_s + times.head.backward_s) / layout.pipeline
     compute = count * (layers * (times.layer.forward_s + times.layer.backward_s) + head)
-    return Plan(
+    return StepPlan(
         inputs=inputs,
         microbatches=count,
         times=times,

@@ -29,17 +29,26 @@ What hides what:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from eastwest.errors import InternalError
-from eastwest.training import graph
-from eastwest.training.operations import PART, PARTS, Communicate, Operation
-from eastwest.training.plan import Message, Plan, StepInput, plan
+from eastwest.training.operations import PART, PARTS, Communicate
+from eastwest.training.plan import Message, StepInput, StepPlan, plan
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One optimizer step. ``parts`` add up to ``step_s``."""
+class Exchange:
+    """A message of the step on one network."""
+
+    message: Message
+    seconds: float  # of one repetition
+    exposed_s: float  # of all repetitions: what they add to the step
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """One optimizer step. ``parts`` add up to ``step_s``; ``exchanges`` to the parts named for
+    their kinds."""
 
     step_s: float
     parts: tuple[tuple[str, float], ...]
@@ -50,24 +59,14 @@ class Step:
     mfu: float  # of the GPUs' peak for the precision
     gradient_bytes: float  # that one GPU of the fullest stage exchanges
     microbatches: int
-    _plan: Plan = field(repr=False, compare=False)
-    _seconds: tuple[float, ...] = field(repr=False, compare=False)  # of each message
-    _exposed: tuple[float, ...] = field(
-        repr=False, compare=False
-    )  # of each message, in the whole step
-
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """The operations of one rank, whose exposed seconds add up to the step but for the
-        bubble."""
-        return graph.operations(self._plan, self._seconds, self._exposed)
+    exchanges: tuple[Exchange, ...]
 
     def part(self, name: str) -> float:
         """Return the seconds of one part."""
         return dict(self.parts)[name]
 
 
-def step_time(inputs: StepInput, communicate: Communicate) -> Step:
+def step_time(inputs: StepInput, communicate: Communicate) -> TrainingStep:
     """Return the time of one step and its parts.
 
     Raises UserError if the batch does not divide, InternalError if the network answers with what is
@@ -85,7 +84,7 @@ def step_time(inputs: StepInput, communicate: Communicate) -> Step:
     parts = tuple(sums.items())
     step_s = sum(sums.values())
     recipe = inputs.recipe
-    return Step(
+    return TrainingStep(
         step_s=step_s,
         parts=parts,
         idle_share=1.0 - (p.compute_s + p.recompute_s) / step_s,
@@ -94,9 +93,7 @@ def step_time(inputs: StepInput, communicate: Communicate) -> Step:
         mfu=p.model_FLOPs / (inputs.layout.gpus * inputs.machine.peak(recipe.precision) * step_s),
         gradient_bytes=p.gradient_bytes,
         microbatches=p.microbatches,
-        _plan=p,
-        _seconds=seconds,
-        _exposed=exposed,
+        exchanges=tuple(map(Exchange, p.messages, seconds, exposed)),
     )
 
 
@@ -107,7 +104,7 @@ def _asked(communicate: Communicate, m: Message) -> float:
     return seconds
 
 
-def _bubble_s(p: Plan, sums: dict[str, float]) -> float:
+def _bubble_s(p: StepPlan, sums: dict[str, float]) -> float:
     """Return what GPUs wait for each other: filling, draining, and the slowest stage."""
     layout, model, times = p.inputs.layout, p.inputs.model, p.times
     stages, count = layout.pipeline, p.microbatches
@@ -126,7 +123,7 @@ def _bubble_s(p: Plan, sums: dict[str, float]) -> float:
     return (count - 1) * max(0.0, slowest - mean) + (stages - 1) / p.inputs.recipe.interleave * mean
 
 
-def _pass_s(p: Plan, phase: str) -> float:
+def _pass_s(p: StepPlan, phase: str) -> float:
     """Return the computing of one microbatch's pass on the average stage."""
     head, stages = p.times.head, p.inputs.layout.pipeline
     if phase == "forward":
@@ -134,7 +131,7 @@ def _pass_s(p: Plan, phase: str) -> float:
     return p.layers * (p.times.layer.backward_s + p.recompute.forward_s) + head.backward_s / stages
 
 
-def _exposures(p: Plan, seconds: tuple[float, ...]) -> tuple[float, ...]:
+def _exposures(p: StepPlan, seconds: tuple[float, ...]) -> tuple[float, ...]:
     """Return for each message what all its repetitions in a step add to the step."""
     exposed = [m.repeats * s for m, s in zip(p.messages, seconds, strict=True)]
     for index, message in enumerate(p.messages):
@@ -148,13 +145,13 @@ def _exposures(p: Plan, seconds: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(exposed)
 
 
-def _core_s(p: Plan, phase: str) -> float:
+def _core_s(p: StepPlan, phase: str) -> float:
     """Return the scores' time that hides one exchange of keys and values; backward has 2.5 times,
     for two of them."""
     return p.times.core_s * (1.25 if phase == "backward" else 1.0)
 
 
-def _send_exposed_s(p: Plan, message: Message, send_s: float) -> float:
+def _send_exposed_s(p: StepPlan, message: Message, send_s: float) -> float:
     """Return the exposed time of all sends one way: all of them, or with interleaving what exceeds
     a chunk."""
     recipe, ends = p.inputs.recipe, (message.group.ranks - 1) * send_s
@@ -164,7 +161,7 @@ def _send_exposed_s(p: Plan, message: Message, send_s: float) -> float:
     return message.repeats * max(0.0, send_s - chunk) + ends
 
 
-def _hide_data(p: Plan, seconds: tuple[float, ...], exposed: list[float]) -> None:
+def _hide_data(p: StepPlan, seconds: tuple[float, ...], exposed: list[float]) -> None:
     """Lower the exposed time of gradients and weights by what their windows hide, shared in
     proportion."""
     zero, count = p.inputs.recipe.zero, p.microbatches
@@ -197,7 +194,7 @@ def _hide_data(p: Plan, seconds: tuple[float, ...], exposed: list[float]) -> Non
             exposed[i] = left * p.messages[i].repeats * seconds[i] / total if total else 0.0
 
 
-def _tail(p: Plan) -> float:
+def _tail(p: StepPlan) -> float:
     """Return how many passes of a microbatch remain when the first chunk's gradients are
     complete."""
     v = p.inputs.recipe.interleave
