@@ -214,6 +214,24 @@ def test_other_nics_take_the_place_of_the_servers_own() -> None:
     assert graph.fabric.link_rate_Bps[link] == pytest.approx(x16_Bps(4))
 
 
+@pytest.mark.parametrize(
+    ("fact", "expected_Bps"),
+    [
+        (("nic", "cx7-ndr", "pcie_gen"), x16_Bps(4)),
+        (("nic", "cx7-ndr", "pcie_lanes"), x16_Bps(5) / 4),
+        (("gpu", "h100-sxm", "pcie_gen"), x16_Bps(4)),
+        (("server", "dgx-h100", "pcie_lanes"), x16_Bps(5) / 4),
+    ],
+)
+def test_a_pcie_link_runs_at_the_older_generation_and_narrower_width_of_its_ends(
+    fact: tuple[str, str, str], expected_Bps: float
+) -> None:
+    value = 4.0  # of a generation, and of lanes
+    world = nominal(WORLD.catalog.with_overrides({fact: value}))
+    graph = server_graph(world, "dgx-h100")
+    assert bottlenecks(graph, direct(graph))[0][1] == pytest.approx(expected_Bps)
+
+
 def test_an_unknown_server_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UserError, match="did you mean 'dgx-h100'"):
         server_graph(WORLD, "dgx-h10")

@@ -382,14 +382,15 @@ def port_of(plan: Plan, node: int, rail: int) -> int:
 
 def _end(cluster: Cluster, world: World) -> Endpoint:
     """Return the server as the file has it, for what does not leave it."""
-    graph = server_graph(world, cluster.server)
+    compute = cluster.networks.compute
+    graph = server_graph(world, cluster.server, compute.nics or 0, compute.nic or "")
     cores = world.number("server", cluster.server, "cores")
     return Endpoint(
         graph,
         cores,
         link_rate_Bps(cluster),
         server_nics(cluster),
-        cluster.networks.compute.mtu_bytes or 4096,
+        compute.mtu_bytes or 4096,
     )
 
 

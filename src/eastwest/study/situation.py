@@ -136,7 +136,8 @@ def cluster_fabric(cluster: Cluster) -> Fabric:
     wirings.append(
         _wiring(world, Network.MANAGEMENT, managed, one_gigabit.nic_Bps, one_gigabit.fec)
     )
-    graph = server_graph(world, server, nics=cluster.networks.compute.nics or 0)
+    nic = situation.technology.nic
+    graph = server_graph(world, server, nics=cluster.networks.compute.nics or 0, nic=nic)
     return build_fabric(graph, cluster.servers, wirings)
 
 
@@ -189,8 +190,10 @@ def network_path(cluster: Cluster, world: World, tech: Technology, plan: Plan) -
 
 def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: Plan) -> Path:
     """Return the path between two servers that ``way`` apart are."""
-    graph = server_graph(world, cluster.server, nics=cluster.networks.compute.nics or 0)
     nvmeof = tech.transport == "nvmeof"
+    own = nvmeof or tech.nic == "none"  # the server board's
+    built = cluster.networks.compute.nics or 0
+    graph = server_graph(world, cluster.server, nics=built, nic="" if own else tech.nic)
     nics = plan.demand.rails if nvmeof else tech.nics or server_nics(cluster)
     end = Endpoint(
         graph=graph,
