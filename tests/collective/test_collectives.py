@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from eastwest.catalog.world import nominal
 from eastwest.collective import ALGORITHMS, hierarchical
@@ -31,23 +28,7 @@ def communicator(
 ) -> Communicator:
     link, links = GENERATIONS[generation]
     return Communicator(
-        ranks, nodes, generation, "intel", link, links, node_Bps, 8, latency_s, **more
-    )
-
-
-@st.composite
-def communicators(draw):
-    nodes = draw(st.integers(1, 40))
-    local = draw(st.integers(1, 9))
-    generation = draw(st.sampled_from(sorted(GENERATIONS)))
-    return communicator(
-        max(2, nodes * local),
-        nodes if nodes * local >= 2 else 1,
-        generation,
-        node_Bps=draw(st.floats(1e8, 1e12)),
-        latency_s=draw(st.floats(0, 1e-3)),
-        in_switch=generation in ("hopper", "blackwell") and draw(st.booleans()),
-        sharp=draw(st.booleans()),
+        ranks, nodes, generation, "intel", link, links, node_Bps, 8, latency_s, 3e12, **more
     )
 
 
@@ -69,59 +50,6 @@ def test_busbw_factors_are_those_of_nccl_tests():
         "sendrecv": 1,
     }
     assert {op: bus_factor(op, 8) for op in OPERATIONS} == golden
-
-
-@settings(deadline=None, max_examples=150)
-@given(communicators(), st.sampled_from(OPERATIONS), st.integers(0, 2**45))
-def test_every_way_is_finite_positive_and_slower_for_more_bytes(comm, operation, size):
-    for algorithm, protocol in ways(operation, comm):
-        time = ESTIMATOR.time_s(operation, algorithm, protocol, size, comm)
-        assert 0 < time < math.inf
-        # NCCL's table corrects a tree by up to a tenth from one power of two to the next, so ask
-        # for four times.
-        assert ESTIMATOR.time_s(operation, algorithm, protocol, 4 * size + 64, comm) > time
-
-
-@settings(deadline=None, max_examples=150)
-@given(communicators(), st.sampled_from(OPERATIONS), st.integers(1, 2**42))
-def test_half_the_bandwidth_or_more_latency_never_helps_and_hurts_large_messages(
-    comm, operation, size
-):
-    slower = replace(comm, node_Bps=comm.node_Bps / 2, link_Bps=comm.link_Bps / 2)
-    farther = replace(comm, network_latency_s=comm.network_latency_s + 1e-3)
-    for algorithm, protocol in ways(operation, comm):
-        time = ESTIMATOR.time_s(operation, algorithm, protocol, size, comm)
-        assert ESTIMATOR.time_s(operation, algorithm, protocol, size, slower) >= time
-        assert ESTIMATOR.time_s(operation, algorithm, protocol, size, farther) >= time
-        if protocol == "simple":
-            big = ESTIMATOR.time_s(operation, algorithm, protocol, 2**50, comm)
-            assert ESTIMATOR.time_s(operation, algorithm, protocol, 2**50, slower) > 1.3 * big
-
-
-@settings(deadline=None, max_examples=200)
-@given(communicators(), st.integers(1, 2**48))
-def test_no_all_reduce_is_faster_than_the_narrowest_cut(comm, size):
-    """A node must send 2(N-1)/N of the buffer, or all of it once where switches add; a GPU likewise
-    through NVLink."""
-    for algorithm, protocol in ways("all_reduce", comm):
-        time = ESTIMATOR.time_s("all_reduce", algorithm, protocol, size, comm)
-        adds_outside = algorithm.startswith("collnet") or algorithm == "nvls"
-        if comm.nodes > 1:
-            volume = size * (1 if adds_outside else 2 * (comm.nodes - 1) / comm.nodes)
-            assert time >= volume / comm.node_Bps
-        if comm.local > 1 and comm.nodes == 1 and not algorithm.startswith("nvls"):
-            assert time >= size * 2 * (comm.local - 1) / comm.local / comm.link_Bps
-
-
-@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter", "all_to_all"])
-@pytest.mark.parametrize("nodes", [1, 2, 3, 7, 23])
-def test_no_part_exchange_beats_the_nics(operation, nodes):
-    comm = communicator(8 * nodes, nodes)
-    size = 2**36
-    remote = size * (nodes - 1) / nodes
-    for algorithm, protocol in ways(operation, comm):
-        sent = remote * (8 if operation == "all_to_all" else 1)
-        assert ESTIMATOR.time_s(operation, algorithm, protocol, size, comm) >= sent / comm.node_Bps
 
 
 @pytest.mark.parametrize("ranks", range(2, 65))

@@ -30,13 +30,14 @@ def hopper(ranks: int, nodes: int) -> Communicator:
         8 * 50e9,
         min(8, ranks // nodes),
         0.0,
+        3.35e12,
         in_switch=True,
     )
 
 
 def test_the_search_finds_the_channels_that_nccl_logs_on_symmetric_servers():
     world = nominal()
-    a100 = Communicator(8, 1, "ampere", "amd", 300e9, 12, 8 * 25e9, 8, 0.0)
+    a100 = Communicator(8, 1, "ampere", "amd", 300e9, 12, 8 * 25e9, 8, 0.0, 2e12)
     assert search(a100, world) == Graph(12, 20e9, 20e9)
     assert search(hopper(8, 1), world) == Graph(12, 30e9, 30e9)
     assert search(hopper(64, 8), world) == Graph(8, 48e9, 48e9)
@@ -143,5 +144,5 @@ def test_nvls_is_offered_only_where_a_switch_reduces():
     assert ("nvls", "simple") in offered("all_reduce", hopper(8, 1))
     assert ("nvls", "simple") not in offered("all_reduce", hopper(16, 2))
     assert ("nvls_tree", "simple") in offered("all_reduce", hopper(16, 2))
-    ampere = Communicator(8, 1, "ampere", "amd", 300e9, 12, 1e9, 1, 0.0)
+    ampere = Communicator(8, 1, "ampere", "amd", 300e9, 12, 1e9, 1, 0.0, 2e12)
     assert {a for a, _ in offered("all_reduce", ampere)} == {"ring", "tree"}

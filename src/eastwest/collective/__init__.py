@@ -4,10 +4,13 @@ many steps it waits.
 A family of algorithms, one file each, registered here by NCCL's name. An algorithm is a module with
 
 - ``OPERATIONS``: what it can do; ``PROTOCOLS``: how;
+- ``ADDS``: where switches add for it, ``"node"`` (NVSwitch) or ``"network"`` (SHARP), if anywhere;
+- ``OPTIMAL``: whether it loads the narrowest cut no more than it must;
 - ``refusal(operation, comm) -> str``: why it cannot run on this communicator, empty if it can;
 - ``cost(operation, protocol, comm, know) -> Cost``: its latency and its algorithm bandwidth.
 
-To add one: write ``x.py`` with those and add a line to ``ALGORITHMS``. What NCCL would choose is
+To add one: write ``x.py`` with those and add a line to ``ALGORITHMS``; the laws that every one
+obeys (``tests/collective/test_laws.py``) then hold it too. What NCCL would choose is
 :mod:`eastwest.collective.nccl_tuner`; what it will take is :mod:`eastwest.collective.estimate`.
 """
 
@@ -43,6 +46,8 @@ class Algorithm(Protocol):
 
     OPERATIONS: tuple[str, ...]
     PROTOCOLS: tuple[str, ...]
+    ADDS: tuple[str, ...]
+    OPTIMAL: bool
 
     def refusal(self, operation: str, comm: Communicator) -> str:
         """Return why the algorithm cannot run here, or an empty string."""

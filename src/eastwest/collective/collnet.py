@@ -13,13 +13,13 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ("network",)
+OPTIMAL = False
 
 
 def refusal(operation: str, comm: Communicator) -> str:
     """It needs switches that reduce, and at least two nodes."""
-    if not comm.sharp:
-        return "the network's switches do not reduce (SHARP is on InfiniBand switches)"
-    return "" if comm.nodes > 1 else "it joins nodes, and there is only one"
+    return comm.no_sharp or ("" if comm.nodes > 1 else "it joins nodes, and there is only one")
 
 
 def limits(operation: str, comm: Communicator, know: Knowledge, hops: float) -> tuple[float, str]:

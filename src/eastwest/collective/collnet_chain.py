@@ -9,6 +9,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce",)
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ("network",)
+OPTIMAL = False
 refusal = collnet.refusal
 
 

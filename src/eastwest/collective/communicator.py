@@ -31,7 +31,8 @@ class Communicator:
     ``ranks`` GPUs in ``nodes`` NVLink domains; ``link_Bps`` the NVLink (or PCIe) line rate of one
     GPU, one way; ``node_Bps`` the payload rate, one way, that all NICs of one node give this
     collective; ``nics`` how many they are; ``network_latency_s`` the one-way time of a small
-    message between two nodes beyond the host's own work.
+    message between two nodes beyond the host's own work; ``memory_Bps`` what one GPU's memory
+    reads and writes together.
     """
 
     ranks: int
@@ -43,6 +44,7 @@ class Communicator:
     node_Bps: float
     nics: int
     network_latency_s: float
+    memory_Bps: float  # of one GPU
     switched: bool = True  # every GPU reaches every other of its node at the full rate (NVSwitch)
     in_switch: bool = False  # NVSwitch reduces and multicasts (NVLS)
     sharp: bool = False  # the network's switches can reduce (SHARP)
@@ -58,6 +60,7 @@ class Communicator:
         if not (
             0 < self.link_Bps < math.inf
             and 0 < self.node_Bps < math.inf
+            and 0 < self.memory_Bps < math.inf
             and 0 <= self.network_latency_s < math.inf
         ):
             raise UserError("a collective needs positive finite rates")
@@ -71,6 +74,13 @@ class Communicator:
     def local(self) -> int:
         """Ranks of the fullest node."""
         return -(-self.ranks // self.nodes)
+
+    @property
+    def no_sharp(self) -> str:
+        """Why the network's switches do not add for this collective; empty if they do."""
+        if not self.sharp:
+            return "the network's switches do not reduce (SHARP is on InfiniBand switches)"
+        return "" if self.collnet else "NCCL is not told to use SHARP (NCCL_COLLNET_ENABLE=1)"
 
 
 def bus_factor(operation: str, ranks: int) -> float:

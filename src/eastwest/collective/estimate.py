@@ -3,14 +3,18 @@ tell the time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from eastwest.catalog.world import World
 from eastwest.collective import ALGORITHMS, Cost
 from eastwest.collective.communicator import OPERATIONS, PROTOCOLS, Communicator, bus_factor
 from eastwest.collective.knowledge import Knowledge
-from eastwest.collective.nccl_tuner import Tuner, corrected, tree_corrections
+from eastwest.collective.nccl_tuner import Offer, Tuner, smoothly_corrected, tree_corrections
+from eastwest.collective.stretches import stretches
 from eastwest.errors import UserError, unknown_name
+
+_Way = tuple[str, Communicator, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Estimator:
         self.know = Knowledge(world)
         self.tuner = Tuner(world)
         self._corrections: dict[str, tuple[float, ...]] = {}
+        self._starts: dict[_Way, tuple[float, list[tuple[float, float]]]] = {}
         self._costs: dict[tuple[str, str, str, Communicator], Cost] = {}
 
     def cost(self, operation: str, algorithm: str, protocol: str, comm: Communicator) -> Cost:
@@ -61,6 +66,16 @@ class Estimator:
             self._costs[key] = module.cost(operation, protocol, comm, self.know)
         return self._costs[key]
 
+    def menu(
+        self, operation: str, comm: Communicator, algorithm: str = "", protocol: str = ""
+    ) -> tuple[Offer, ...]:
+        """Return what NCCL weighs, within what the caller fixed."""
+        return tuple(
+            offer
+            for offer in self.tuner.menu(operation, comm)
+            if algorithm in ("", offer.algorithm) and protocol in ("", offer.protocol)
+        )
+
     def choose(
         self,
         operation: str,
@@ -71,11 +86,7 @@ class Estimator:
     ) -> tuple[str, str, str]:
         """Return algorithm, protocol and reason: as NCCL's tuner chooses, or within what the caller
         fixed."""
-        menu = self.tuner.menu(operation, comm)
-        if algorithm or protocol:
-            menu = tuple(
-                o for o in menu if algorithm in ("", o.algorithm) and protocol in ("", o.protocol)
-            )
+        menu = self.menu(operation, comm, algorithm, protocol)
         if not menu:
             return self._fixed(operation, comm, algorithm, protocol)
         times = sorted([(o.time_s(size_bytes), o.algorithm, o.protocol) for o in menu])
@@ -87,6 +98,22 @@ class Estimator:
             f"{times[1][1]}/{times[1][2]}"
         )
         return best[1], best[2], reason
+
+    def _larger_s(
+        self, operation: str, size_bytes: float, comm: Communicator, algorithm: str, protocol: str
+    ) -> float:
+        """Return the least time of all larger sizes where NCCL has changed its choice: a buffer
+        could be padded to there, so no smaller one takes longer."""
+        key = (operation, comm, algorithm, protocol)
+        known_from, starts = self._starts.get(key, (math.inf, []))
+        if size_bytes < known_from:
+            found = stretches(self.menu(operation, comm, algorithm, protocol), max(1.0, size_bytes))
+            starts = [
+                (s.from_bytes, self.time_s(operation, s.algorithm, s.protocol, s.from_bytes, comm))
+                for s in found[1:]
+            ]
+            self._starts[key] = size_bytes, starts
+        return min((time for start, time in starts if start > size_bytes), default=math.inf)
 
     def _fixed(
         self, operation: str, comm: Communicator, algorithm: str, protocol: str
@@ -109,7 +136,7 @@ class Estimator:
         if cost.tree_like:
             if protocol not in self._corrections:
                 self._corrections[protocol] = tree_corrections(self.know.world, protocol)
-            rate *= corrected(self._corrections[protocol], size_bytes)
+            rate *= smoothly_corrected(self._corrections[protocol], size_bytes)
         half = self.know.of("ramp_half_bytes")
         return cost.latency_s + size_bytes / rate + cost.ramp_s * size_bytes / (size_bytes + half)
 
@@ -134,19 +161,21 @@ class Estimator:
         if algorithm and algorithm not in ALGORITHMS:
             raise unknown_name("algorithm", algorithm, ALGORITHMS)
         if comm.ranks == 1:
-            return Estimate(
-                operation,
-                int(size_bytes),
-                1,
-                self.know.launch_s(comm),
-                "none",
-                "none",
-                "launch",
-                "alone",
-            )
+            return self._alone(operation, size_bytes, comm)
+        if algorithm:  # to name an algorithm is to tell NCCL to use what it needs
+            comm = replace(comm, collnet=comm.sharp)
         name, chosen, reason = self.choose(operation, size_bytes, comm, algorithm, protocol)
         cost = self.cost(operation, name, chosen, comm)
-        time = self._time_s(cost, chosen, size_bytes)
+        larger_s = self._larger_s(operation, size_bytes, comm, algorithm, protocol)
+        time = min(self._time_s(cost, chosen, size_bytes), larger_s)
         return Estimate(
             operation, int(size_bytes), comm.ranks, time, name, chosen, cost.limit, reason
         )
+
+    def _alone(self, operation: str, size_bytes: float, comm: Communicator) -> Estimate:
+        """Return what one rank takes: a launch, and a copy of its buffer in its own memory."""
+        launch_s = self.know.launch_s(comm)
+        copy_s = 2 * size_bytes / comm.memory_Bps  # each byte is read and written
+        limit = "memory" if copy_s > launch_s else "launch"
+        time = launch_s + copy_s
+        return Estimate(operation, int(size_bytes), 1, time, "none", "none", limit, "alone")

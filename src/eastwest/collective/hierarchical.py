@@ -16,6 +16,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 PROTOCOLS = _ALL
+ADDS: tuple[str, ...] = ()
+OPTIMAL = True
 
 
 def refusal(operation: str, comm: Communicator) -> str:

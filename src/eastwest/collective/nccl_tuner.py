@@ -13,17 +13,10 @@ import math
 from dataclasses import dataclass
 
 from eastwest.catalog.world import World
+from eastwest.collective import ALGORITHMS
 from eastwest.collective.communicator import Communicator, steps
 
-ALGORITHMS = ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain", "pat")
-_SIMPLE_ONLY = ("nvls", "nvls_tree", "collnet_direct", "collnet_chain", "pat")
-_OFFERED = {
-    "all_reduce": ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain"),
-    "all_gather": ("ring", "nvls", "collnet_direct", "pat"),
-    "reduce_scatter": ("ring", "nvls", "collnet_direct", "pat"),
-    "broadcast": ("ring",),
-    "reduce": ("ring",),
-}
+WEIGHED = ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain", "pat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +74,14 @@ def search(comm: Communicator, world: World) -> Graph:
 
 def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
     """Return the (algorithm, protocol) pairs that NCCL weighs for this operation on this
-    communicator."""
-    pairs: list[tuple[str, str]] = []
-    for algorithm in _OFFERED.get(operation, ()):
-        if algorithm == "nvls" and not (
-            comm.in_switch and (comm.nodes == 1 or (comm.sharp and comm.collnet)) and comm.local > 1
-        ):
-            continue
-        if algorithm == "nvls_tree" and not (comm.in_switch and comm.nodes > 1 and comm.local > 1):
-            continue
-        if algorithm.startswith("collnet") and not (comm.sharp and comm.collnet and comm.nodes > 1):
-            continue
-        if algorithm == "pat" and not (comm.nodes > 1 and comm.local == 1):
-            continue
-        protocols = ("simple",) if algorithm in _SIMPLE_ONLY else ("ll", "ll128", "simple")
-        pairs.extend((algorithm, protocol) for protocol in protocols)
-    return tuple(pairs)
+    communicator: all that its own modules do and do not refuse."""
+    modules = [(name, ALGORITHMS[name]) for name in WEIGHED]
+    return tuple(
+        (name, protocol)
+        for name, module in modules
+        if operation in module.OPERATIONS and not module.refusal(operation, comm)
+        for protocol in module.PROTOCOLS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +101,21 @@ class Offer:
     plateau: float = 1.0
     plateau_bytes: float = math.inf
 
-    def time_s(self, size_bytes: float) -> float:
-        """Return NCCL's time at this size, infinite where it would not use it
-        (``ncclTopoGetAlgoTime``)."""
+    def line(self, size_bytes: float) -> tuple[float, float]:
+        """Return the seconds, and the seconds a byte, that hold from this size to the next step of
+        NCCL's tables; infinite where it would not use this way (``ncclTopoGetAlgoTime``)."""
         if self.rate_Bps <= 0.0:
-            return math.inf
-        rate = (
-            self.rate_Bps * corrected(self.corrections, size_bytes)
-            if self.corrections
-            else self.rate_Bps
-        )
-        return (
-            self.latency_s * (self.plateau if size_bytes >= self.plateau_bytes else 1.0)
-            + size_bytes / rate
-        )
+            return math.inf, 0.0
+        rate = self.rate_Bps
+        if self.corrections:
+            rate *= corrected(self.corrections, size_bytes)
+        plateau = self.plateau if size_bytes >= self.plateau_bytes else 1.0
+        return self.latency_s * plateau, 1.0 / rate
+
+    def time_s(self, size_bytes: float) -> float:
+        """Return NCCL's time at this size."""
+        seconds, seconds_a_byte = self.line(size_bytes)
+        return seconds + size_bytes * seconds_a_byte
 
 
 class Tuner:
@@ -178,6 +164,16 @@ def corrected(table: tuple[float, ...], size_bytes: float) -> float:
     """Return the correction at a size; 1 outside of the table."""
     index = math.floor(math.log2(size_bytes / 64)) if size_bytes >= 64 else -1
     return table[index] if 0 <= index < len(table) else 1.0
+
+
+def smoothly_corrected(table: tuple[float, ...], size_bytes: float) -> float:
+    """Return the correction without steps: NCCL's value at each power of two, straight lines in the
+    logarithm between them."""
+    place = max(0.0, math.log2(max(size_bytes, 64) / 64))
+    index = int(place)
+    if index + 1 >= len(table):
+        return table[-1] if index + 1 == len(table) else 1.0
+    return table[index] + (place - index) * (table[index + 1] - table[index])
 
 
 def _column(nodes: int) -> str:

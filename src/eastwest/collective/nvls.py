@@ -13,6 +13,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ("node", "network")
+OPTIMAL = False
 
 
 def refusal(operation: str, comm: Communicator) -> str:
@@ -21,8 +23,8 @@ def refusal(operation: str, comm: Communicator) -> str:
         return (
             "the NVSwitch of this server does not reduce (NVLS needs Hopper or later with NVSwitch)"
         )
-    if comm.nodes > 1 and not comm.sharp:
-        return "between nodes NVLS needs switches that reduce (SHARP); nvls_tree does not"
+    if comm.nodes > 1 and comm.no_sharp:
+        return f"between nodes it needs SHARP, which nvls_tree does not: {comm.no_sharp}"
     return "" if comm.local > 1 else "one GPU a node has nobody to share an NVSwitch with"
 
 

@@ -11,6 +11,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce",)
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ("node",)
+OPTIMAL = False
 
 
 def refusal(operation: str, comm: Communicator) -> str:

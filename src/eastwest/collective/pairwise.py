@@ -14,6 +14,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_to_all", "sendrecv")
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ()
+OPTIMAL = True
 
 
 def refusal(operation: str, comm: Communicator) -> str:
@@ -27,12 +29,12 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
 
 
 def _neighbour(comm: Communicator, know: Knowledge) -> Cost:
-    # Between nodes one pair uses one NIC, inside one GPU's links.
+    # Between nodes one pair uses the NICs that belong to one GPU, inside one GPU's links.
     latency = know.launch_s(comm)
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
-        one_nic = know.between_Bps(comm) / max(1, comm.nics)
-        return Cost(latency, min(one_nic, know.inside_Bps(comm)), "NIC")
+        own = max(1, comm.nics // comm.local) / max(1, comm.nics)
+        return Cost(latency, min(own * know.between_Bps(comm), know.inside_Bps(comm)), "NIC")
     return Cost(
         latency + know.inside_step_s("ring", "simple", comm), know.inside_Bps(comm), "NVLink"
     )

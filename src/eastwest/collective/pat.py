@@ -14,6 +14,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_gather", "reduce_scatter")
 PROTOCOLS = ("simple",)
+ADDS: tuple[str, ...] = ()
+OPTIMAL = False
 
 
 def refusal(operation: str, comm: Communicator) -> str:

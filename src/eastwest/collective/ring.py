@@ -17,6 +17,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 PROTOCOLS = _ALL
+ADDS: tuple[str, ...] = ()
+OPTIMAL = True
 
 
 def refusal(operation: str, comm: Communicator) -> str:

@@ -22,6 +22,8 @@ from eastwest.collective.knowledge import Knowledge
 
 OPERATIONS = ("all_reduce",)
 PROTOCOLS = _ALL
+ADDS: tuple[str, ...] = ()
+OPTIMAL = False
 
 
 def refusal(operation: str, comm: Communicator) -> str:

@@ -280,6 +280,7 @@ def communicator(situation: Situation, world: World, group: Group) -> Communicat
         node_Bps=path.rate_Bps * nics / group.concurrent_per_node,
         nics=max(1, nics // group.concurrent_per_node),
         network_latency_s=path.step_latency_s(),
+        memory_Bps=world.number("gpu", gpu, "memory_Bps"),
         switched=world.number("server", server, "nvswitches") > 0,
         sharp=world.text("switch", situation.plan.switch.id, "in_network_reduction").startswith(
             "SHARP"

@@ -81,6 +81,7 @@ def communicator(world: World, hardware: str, gpus: int, nodes: int) -> Communic
         node_Bps=int(about["nics"]) * parse_rate(about["nic_rate"]) * header,
         nics=int(about["nics"]),
         network_latency_s=world.number("fitted", fabric, "network_latency_s"),
+        memory_Bps=world.number("gpu", gpu, "memory_Bps"),
         switched=not mesh,
         in_switch=about["nvls"] == "1",
         rings=rings,
