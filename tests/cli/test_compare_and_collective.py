@@ -65,7 +65,7 @@ def test_every_figure_is_finite_and_the_parts_add_up_to_the_step() -> None:
     result = compare("--json")
     assert (result.exit_code, result.stderr) == (0, "")
     data = json.loads(result.stdout)
-    assert data["schema"] == "eastwest.compare/1"
+    assert data["schema"] == "eastwest.compare/2"
     assert sum(option["chosen"] for option in data["options"]) == 1
     assert all(math.isfinite(number) and number >= 0 for number in numbers(data["options"]))
     for option in data["options"]:

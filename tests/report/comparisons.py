@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from eastwest.catalog.load import catalog
-from eastwest.study.compare import Band, Comparison, Option, Reason
+from eastwest.design.bom import Bill, Line
+from eastwest.study.bands import Band
+from eastwest.study.comparison import Comparison, Option, Refused
+from eastwest.study.reasons import Reason
 from eastwest.table import Column, Table
 from eastwest.transport.stages import Path, Place, Stage
 from report import plans
@@ -116,52 +118,34 @@ def option(
     way = path(technology, stages, busbw_Bps / 8)
     latency = way.latency_s(8)
     return Option(
-        technology,
-        label,
-        use,
-        technology == "infiniband-gpudirect",
-        technology == "roce-gpudirect",
-        "",
-        way,
-        latency,
-        busbw_Bps,
-        step_s,
-        parts,
-        1 - 7.9 / step_s,
-        8.0 + latency * 1e6,
-        0.0 if stages is RDMA else 3.2e11,
-        1480.0 if "infini" in technology else 1210.0,
-        92.0,
-        Band(step_s * 0.94, step_s * 1.09),
-        Band(latency * 0.8, latency * 1.4),
-        Band(busbw_Bps * 0.9, busbw_Bps * 1.05),
-        Band(1100.0, 1900.0),
+        technology=technology,
+        label=label,
+        use=use,
+        in_file=technology == "roce-gpudirect",
+        path=way,
+        latency_s=latency,
+        busbw_Bps=busbw_Bps,
+        step_s=step_s,
+        parts=parts,
+        idle_share=1 - 7.9 / step_s,
+        cpu_cores=8.0 + latency * 1e6,
+        memory_Bps=0.0 if stages is RDMA else 3.2e11,
+        network_USD_per_gpu=1480.0 if "infini" in technology else 1210.0,
+        network_W_per_gpu=92.0,
+        step_band=Band(step_s * 0.94, step_s * 1.09),
+        latency_band=Band(latency * 0.8, latency * 1.4),
+        busbw_band=Band(busbw_Bps * 0.9, busbw_Bps * 1.05),
+        cost_band=Band(1100.0, 1900.0),
     )
 
 
-def refused() -> Option:
-    nan = math.nan
-    reason = "the switch qm9700 speaks InfiniBand only; Omni-Path needs its own switches"
-    return Option(
-        "omni-path",
-        "Omni-Path 400G",
-        "data plane",
-        False,
-        False,
-        reason,
-        None,
-        nan,
-        nan,
-        nan,
-        (),
-        nan,
-        nan,
-        nan,
-        nan,
-        nan,
-    )
-
-
+REFUSED = Refused(
+    technology="omni-path",
+    label="Omni-Path 400G",
+    use="data plane",
+    in_file=False,
+    reason="the switch qm9700 speaks InfiniBand only; Omni-Path needs its own switches",
+)
 OPTIONS = (
     option("infiniband-gpudirect", "InfiniBand NDR + GPUDirect RDMA", RDMA, 370e9, 9.31),
     option("infiniband-staged", "InfiniBand NDR, host-staged", STAGED, 190e9, 10.6),
@@ -171,31 +155,27 @@ OPTIONS = (
     option("tcp-100g", "TCP/IP, 8 × 100GbE", TCP, 36e9, 19.9),
     option("nvmeof-rdma", "NVMe-oF (through the store)", NVME, 9e9, 52.0, "storage"),
     option("gigabit", "Gigabit Ethernet", TCP, 0.11e9, 3890.0, "management"),
-    refused(),
 )
 
 
-def bill() -> Table:
-    columns = (
-        Column("part", "part", right=False),
-        Column("what", "what", right=False),
-        Column("count", "count", lambda v: f"{v:,}"),
-        Column("unit_USD", "$ each", lambda v: f"${v:,.0f}"),
-        Column("sum_USD", "$", lambda v: f"${v:,.0f}"),
-        Column("power_W", "W", lambda v: f"{v:,.0f}"),
-        Column("note", "note", right=False),
-    )
+def bill() -> Bill:
+    switch, nic, cable = "switch", "nic", "cable"
     lines = [
-        ("qm9700", "leaf switches", 32, 23500.0, 36000.0, ""),
-        ("qm9700", "spine switches", 16, 23500.0, 18000.0, ""),
-        ("cx7-ndr", "NICs", 1024, 1750.0, 25600.0, "in the server's price where it brings them"),
-        ("xcvr-mm-800", "transceivers at switches", 1536, 1100.0, 23000.0, ""),
-        ("xcvr-mm-400", "transceivers at NICs", 512, 900.0, 4600.0, ""),
-        ("fibre-mpo", "fibres", 2048, 120.0, 0.0, "30 m"),
+        (switch, "qm9700", "leaf switches", 32, 23500.0, 36000.0, ""),
+        (switch, "qm9700", "spine switches", 16, 23500.0, 18000.0, ""),
+        (nic, "cx7-ndr", "NICs", 1024, 1750.0, 25600.0, "where the server does not bring them"),
+        (cable, "xcvr-mm-800", "transceivers at switches", 1536, 1100.0, 23000.0, ""),
+        (cable, "xcvr-mm-400", "transceivers at NICs", 512, 900.0, 4600.0, ""),
+        (cable, "fibre-mpo", "fibres", 2048, 120.0, 0.0, "30 m"),
     ]
-    rows = [(p, w, n, u, n * u, watts, note) for p, w, n, u, watts, note in lines]
-    total = ("total", "", None, None, sum(r[4] for r in rows), sum(r[5] for r in rows), "")
-    return Table("Bill of the compute network (infiniband)", columns, (*rows, total))
+    return Bill(
+        "compute",
+        "infiniband",
+        tuple(
+            Line(k, p, what, n, usd, n * usd, watt, note)
+            for k, p, what, n, usd, watt, note in lines
+        ),
+    )
 
 
 def busbw(peak_Bps: float, half_bytes: float) -> tuple[float, ...]:
@@ -209,18 +189,19 @@ def comparison() -> Comparison:
     words = ("server dgx-h100", "switch qm9700", "nic cx7-ndr", "nccl net")
     used = [fact for word in words for fact in facts.search(word)]
     curves = tuple(
-        (o.label, busbw(o.busbw_Bps, o.latency_s * 40 * o.busbw_Bps / 2))
-        for o in OPTIONS
-        if not o.refused
+        (o.label, busbw(o.busbw_Bps, o.latency_s * 40 * o.busbw_Bps / 2)) for o in OPTIONS
     )
     return Comparison(
-        "Llama-3-70B on 1,024 H100 in 128 DGX H100 · tensor 8 × pipeline 4 × data 32 · 1,024 "
-        "sequences of 8,192",
-        4_400_000_000,
-        OPTIONS,
-        "Choose InfiniBand NDR with GPUDirect RDMA. Against TCP/IP it saves 9.1 s of each "
+        cluster_line="Llama-3-70B on 1,024 H100 in 128 DGX H100 · tensor 8 × pipeline 4 × data 32 "
+        "· 1,024 sequences of 8,192",
+        gradient_bytes=4_400_000_000,
+        options=OPTIONS,
+        refused=(REFUSED,),
+        best="infiniband-gpudirect",
+        foil="tcp-400g",
+        choice="Choose InfiniBand NDR with GPUDirect RDMA. Against TCP/IP it saves 9.1 s of each "
         "step, half of the GPUs' time.",
-        (
+        reasons=(
             Reason(
                 5.9,
                 "the kernel copies each byte 4 times at 10 GB/s a core, and 112 cores a server "
@@ -231,20 +212,19 @@ def comparison() -> Comparison:
             ),
             Reason(1.1, "3 interrupts and context switches a message, 4 µs each"),
         ),
-        (
+        remarks=(
             "RoCEv2 400G + GPUDirect RDMA cannot be told apart from it within what is known "
-            "(8.8 s to 10.2 s); price, "
-            "operations and congestion tuning decide between them.",
+            "(8.8 s to 10.2 s); price, operations and congestion tuning decide between them.",
             "TCP/IP would do below 32 GPUs, or above 60 s of compute a step.",
             "Omni-Path 400G is refused: the switch qm9700 speaks InfiniBand only.",
         ),
-        SIZES,
-        curves,
-        8,
-        plans.two_tiers(),
-        bill(),
-        Table("", (Column("technology", "technology"),), tuple((o.label,) for o in OPTIONS)),
-        tuple(used),
-        200,
-        "TCP/IP, 8 × 400GbE",
+        busbw_sizes_bytes=SIZES,
+        busbw_Bps=curves,
+        line_Bps=8 * 50e9,
+        waterfall_bytes=8,
+        plan=plans.two_tiers(),
+        bill=bill(),
+        table=Table("", (Column("technology", "technology"),), tuple((o.label,) for o in OPTIONS)),
+        facts=tuple(used),
+        uncertainty_worlds=200,
     )

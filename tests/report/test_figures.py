@@ -8,13 +8,13 @@ from itertools import combinations
 import pytest
 
 from eastwest.report import figures, palette
+from eastwest.report.waterfall import latency_figure, pieces, waterfalls
 from report.comparisons import OPTIONS, bill, comparison
 
 
 def test_the_parts_of_each_bar_add_up_to_its_step() -> None:
     figure = figures.step_figure(comparison())
-    standing = [o for o in OPTIONS if not o.refused]
-    for row, option in enumerate(standing):
+    for row, option in enumerate(OPTIONS):
         assert math.isclose(
             sum(trace.x[row] for trace in figure.data), option.step_s, rel_tol=1e-12
         )
@@ -24,38 +24,39 @@ def test_bars_far_off_the_scale_are_cut_and_say_so() -> None:
     figure = figures.step_figure(comparison())
     end = figure.layout.xaxis.range[1]
     badges = [a for a in figure.layout.annotations if "off the scale" in a.text]
-    assert len(badges) == sum(o.step_s > end for o in OPTIONS if not o.refused) == 2
+    assert len(badges) == sum(o.step_s > end for o in OPTIONS) == 2
 
 
 def test_a_chosen_bar_is_not_lost_beside_an_hour_of_gigabit_ethernet() -> None:
-    chosen = next(o for o in OPTIONS if o.chosen)
+    chosen = comparison().option(comparison().best)
     assert chosen.step_s / figures.step_figure(comparison()).layout.xaxis.range[1] > 0.2
 
 
 def test_a_technology_has_one_colour_on_the_whole_page() -> None:
     curves = {t.name: t.line.color for t in figures.busbw_figure(comparison()).data}
-    thin = figures.waterfall_figure(comparison()).data[-1]
-    names = [o.label for o in OPTIONS if o.path]
+    thin = latency_figure(waterfalls(comparison())).data[-1]
+    names = [o.label for o in OPTIONS]
     assert dict(zip(names, thin.marker.color, strict=True)) == curves
 
 
 def test_each_thick_bar_is_a_whole_and_the_thin_ones_share_a_scale() -> None:
-    figure = figures.waterfall_figure(comparison())
+    figure = latency_figure(waterfalls(comparison()))
     *places, thin = figure.data
-    for row, option in enumerate(o for o in OPTIONS if o.path):
+    for row, option in enumerate(OPTIONS):
         share = sum(
             x for trace in places for x, y in zip(trace.x, trace.y, strict=True) if y == row
         )
         assert math.isclose(share, 1.0, rel_tol=1e-9)
         assert math.isclose(
             thin.x[row],
-            option.latency_s / max(o.latency_s for o in OPTIONS if o.path),
+            option.latency_s / max(o.latency_s for o in OPTIONS),
             rel_tol=1e-9,
         )
 
 
-def test_the_line_rate_comes_from_the_one_kind_of_server_in_the_facts() -> None:
-    assert figures.line_rate_Bps(comparison()) == 8 * 50e9
+def test_the_line_rate_is_the_comparisons_own() -> None:
+    shapes = figures.busbw_figure(comparison()).layout.shapes
+    assert 400.0 in [shape.y0 for shape in shapes]
 
 
 def test_sizes_are_powers_of_two_with_binary_labels() -> None:
@@ -64,17 +65,14 @@ def test_sizes_are_powers_of_two_with_binary_labels() -> None:
     assert axis.type == "log"
 
 
-def test_the_costs_bars_leave_the_total_out() -> None:
-    rows = figures.cost_rows(bill())
-    assert sum(v for _, v in rows) == bill().rows[-1][4]
-    assert "total" not in [name for name, _ in rows]
+def test_the_costs_add_up_to_the_bill() -> None:
+    assert sum(amount for _, amount in figures.costs(bill())) == bill().total_USD
+    assert len(figures.cost_figure(bill()).data[0].x) == len(bill().lines)
 
 
-def test_a_waterfall_of_one_technology_is_a_stair() -> None:
-    figure = figures.stages_figure(
-        "x", [("a", "CPU", "sender", 1e-6), ("b", "NIC", "receiver", 2e-6)]
-    )
-    assert [(t.base[0], t.x[0]) for t in figure.data] == [(0.0, 1.0), (1.0, 2.0)]
+def test_each_stage_begins_where_the_one_before_it_ended() -> None:
+    made = pieces([("a", "CPU", "sender", 1e-6, ""), ("b", "NIC", "receiver", 2e-6, "why")])
+    assert [(p.start_s, p.seconds, p.why) for p in made] == [(0.0, 1e-6, ""), (1e-6, 2e-6, "why")]
 
 
 def luminance(colour: str) -> float:

@@ -12,11 +12,13 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 
+from eastwest.design.bom import Bill, Line
 from eastwest.report import pages, shown
 from eastwest.report.html import script_safe
-from eastwest.study.compare import Band, Comparison
-from eastwest.table import Column, Table
-from report.comparisons import OPTIONS, comparison
+from eastwest.report.waterfall import Waterfall, pieces
+from eastwest.study.bands import Band
+from eastwest.study.comparison import Comparison
+from report.comparisons import REFUSED, comparison
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "col", "source"}
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(2)>\"'&lt;\u2028"
@@ -77,17 +79,18 @@ def hostile() -> Comparison:
     fact = replace(
         fair.facts[0], value=HOSTILE, source=HOSTILE, note=HOSTILE, id=HOSTILE, kind=HOSTILE
     )
-    columns = (Column("part", HOSTILE, right=False), Column("sum_USD", "$"))
-    options = tuple(replace(o, label=o.label + HOSTILE, use=HOSTILE) for o in fair.options[:-1])
+    options = tuple(replace(o, label=o.label + HOSTILE, use=HOSTILE) for o in fair.options)
+    line = Line("cable", HOSTILE, HOSTILE, 1, 5.0, 5.0, 0.0, HOSTILE)
     return replace(
         fair,
         cluster_line=HOSTILE,
         choice=HOSTILE,
         remarks=(HOSTILE,),
         reasons=tuple(replace(r, text=HOSTILE) for r in fair.reasons),
-        options=(*options, replace(fair.options[-1], label=HOSTILE, refused=HOSTILE)),
+        options=options,
+        refused=(replace(REFUSED, label=HOSTILE, reason=HOSTILE),),
         busbw_Bps=tuple((name + HOSTILE, rates) for name, rates in fair.busbw_Bps),
-        bill=Table(HOSTILE, columns, ((HOSTILE, 5.0), ("total", 5.0)), (HOSTILE,)),
+        bill=Bill(HOSTILE, HOSTILE, (line,)),
         facts=(fact,),
     )
 
@@ -156,10 +159,11 @@ def test_every_option_reason_remark_part_and_constant_is_on_the_page(reader: Rea
         *[o.label for o in fair.options],
         *[r.text for r in fair.reasons],
         *fair.remarks,
-        *[str(row[1]) for row in fair.bill.rows],
+        *[line.what for line in fair.bill.lines],
         *[f"{f.id} {f.attribute}" for f in fair.facts],
         *[f.source for f in fair.facts],
-        OPTIONS[-1].refused,
+        REFUSED.label,
+        REFUSED.reason,
     ):
         assert " ".join(words.split()) in text
 
@@ -171,11 +175,10 @@ def test_the_key_figures_are_those_of_the_chosen_option_and_its_rival(reader: Re
     assert "9.09 s saved a step against TCP/IP, 8 × 400GbE 49 % of its step" in text
 
 
-def test_without_a_named_rival_the_next_kind_of_transport_is_taken() -> None:
-    other = pages.rival(replace(comparison(), against=""))
-    assert other is not None
-    # RoCE with GPUDirect is faster, but it is the same kind: the host does nothing in it either.
-    assert other.technology == "infiniband-staged"
+def test_without_a_foil_nothing_is_saved_against_it() -> None:
+    text = " ".join(read(pages.comparison_page(replace(comparison(), foil=""))).text)
+    assert "a training step" in text
+    assert "saved a step" not in text
 
 
 def test_the_same_comparison_gives_the_same_bytes(page: str) -> None:
@@ -216,7 +219,7 @@ def test_json_cannot_end_its_script_element() -> None:
     assert json.loads(text) == {"name": HOSTILE}
 
 
-def test_a_comparison_without_plan_reasons_bands_or_bill_still_makes_a_page() -> None:
+def test_a_comparison_without_plan_reasons_bands_or_costs_still_makes_a_page() -> None:
     fair = comparison()
     bare = replace(
         fair,
@@ -227,29 +230,21 @@ def test_a_comparison_without_plan_reasons_bands_or_bill_still_makes_a_page() ->
         reasons=(),
         remarks=(),
         plan=None,
-        bill=Table("", (), ()),
+        bill=Bill("compute", "ethernet", ()),
         facts=(),
         uncertainty_worlds=0,
-        busbw_Bps=(),
-        busbw_sizes_bytes=(),
     )
     assert "5–95 %" not in " ".join(read(pages.comparison_page(bare)).text)
 
 
-def test_if_every_technology_is_refused_the_page_says_why() -> None:
-    fair = comparison()
-    none = replace(
-        fair, options=(OPTIONS[-1],), choice="None can be built.", busbw_Bps=(), reasons=()
-    )
-    text = " ".join(read(pages.comparison_page(none)).text)
-    assert "None can be built." in text
-    assert OPTIONS[-1].refused in text
-
-
-def test_a_waterfall_begins_each_stage_where_the_one_before_it_ended() -> None:
-    fall = pages.waterfall("x", [("a", "CPU", "sender", 1e-6), ("b", "NIC", "sender", 3e-6)])
-    assert [(r.bar.left, r.bar.width) for r in fall.rows] == [(0.0, 25.0), (25.0, 75.0)]
-    assert fall.total == "4 µs"
+def test_a_waterfalls_widths_are_percent_of_its_own_whole() -> None:
+    made = pieces([("a", "CPU", "sender", 1e-6, ""), ("b", "NIC", "sender", 3e-6, "")])
+    fall = Waterfall("x", made)
+    assert [(fall.percent(p.start_s), fall.percent(p.seconds)) for p in made] == [
+        (0.0, 25.0),
+        (25.0, 75.0),
+    ]
+    assert shown.time(fall.total_s) == "4 µs"
 
 
 def test_figures_are_written_as_these_readers_write_them() -> None:
@@ -267,13 +262,13 @@ def test_figures_are_written_as_these_readers_write_them() -> None:
 def test_the_explanation_shows_every_stage_of_every_technology_without_the_drawing_library() -> (
     None
 ):
-    paths = [
-        ("RDMA", [("post", "CPU", "sender", 1e-7), ("wire" + HOSTILE, "wire", "network", 3e-7)]),
-        ("TCP", [("copy", "CPU", "sender", 8e-7)]),
+    post = ("post", "CPU", "sender", 1e-7, "The host asks.")
+    wire = ("wire" + HOSTILE, "wire", "network", 3e-7, "")
+    falls = [
+        Waterfall("RDMA", pieces([post, wire])),
+        Waterfall("TCP", pieces([("copy", "CPU", "sender", 8e-7, "")])),
     ]
-    made = pages.explain_page(
-        "a cluster", 8, paths, {"RDMA": ("The host asks.", "")}, ("A remark.",), comparison().facts
-    )
+    made = pages.explain_page("a cluster", 8, falls, ("A remark.",), comparison().facts)
     reader = read(made)
     text = " ".join(" ".join(reader.text).split())
     for words in (

@@ -14,7 +14,8 @@ from eastwest.catalog.world import nominal
 from eastwest.errors import UserError
 from eastwest.spec.cluster import Cluster, load_cluster, parse_cluster
 from eastwest.study.breakeven import ENOUGH, fewer_replicas
-from eastwest.study.compare import TIED, WORTH_SAYING, Comparison, Option, Row, compare, judge
+from eastwest.study.compare import TIED, WORTH_SAYING, compare, judge
+from eastwest.study.comparison import Comparison, Judged, Option
 from eastwest.study.run import prepare
 from eastwest.study.start import template_names, template_text
 
@@ -51,7 +52,7 @@ def cluster(**what: str | int) -> Cluster:
     return parse_cluster(text(**what))  # type: ignore[arg-type]
 
 
-def judged(which: Cluster) -> dict[str, Row]:
+def judged(which: Cluster) -> dict[str, Judged]:
     return {row.option.technology: row for row in judge(which, nominal(which.facts()))}
 
 
@@ -61,15 +62,16 @@ def example(name: str = "llama3-70b-1024xh100") -> Comparison:
 
 
 def option(found: Comparison, technology: str) -> Option:
-    return next(o for o in found.options if o.technology == technology)
+    return found.option(technology)
 
 
 def assert_sound(found: Comparison) -> None:
     """Assert what must hold of each comparison: finite figures, parts that add up, reasons that add
     up."""
-    chosen = [o for o in found.options if o.chosen]
-    assert len(chosen) == 1
-    for o in (o for o in found.options if o.path is not None):
+    best = found.option(found.best)
+    assert not {o.technology for o in found.options} & {r.technology for r in found.refused}
+    assert all(r.reason for r in found.refused)
+    for o in found.options:
         figures = (
             o.latency_s,
             o.step_s,
@@ -85,14 +87,14 @@ def assert_sound(found: Comparison) -> None:
         assert o.latency_s > 0
         assert o.step_s > 0
     assert all(math.isfinite(rate) and rate >= 0 for _, rates in found.busbw_Bps for rate in rates)
-    _assert_reasons_add_up(found, chosen[0])
+    _assert_reasons_add_up(found, best)
     _assert_staging_never_helps(found)
 
 
 def _assert_reasons_add_up(found: Comparison, best: Option) -> None:
-    if not found.against:
+    if not found.foil:
         return
-    other = next(o for o in found.options if o.label == found.against)
+    other = found.option(found.foil)
     left_out = (
         (3 - len(found.reasons)) * WORTH_SAYING * best.step_s
     )  # three mechanisms, the light ones unsaid
@@ -102,7 +104,7 @@ def _assert_reasons_add_up(found: Comparison, best: Option) -> None:
 
 
 def _assert_staging_never_helps(found: Comparison) -> None:
-    rows = {o.technology: o for o in found.options if o.path is not None}
+    rows = {o.technology: o for o in found.options}
     for direct in (id for id in rows if id.endswith("-gpudirect")):
         staged = rows.get(direct.replace("gpudirect", "staged"))
         if staged:
@@ -168,13 +170,13 @@ def test_replicas_are_what_is_left_of_the_gpus() -> None:  # SimAI#270, #202
 
 def test_one_server_needs_no_network_and_the_choice_saves_nothing() -> None:
     found = compare(cluster(servers=1, parallel="{tensor: 1}"))
-    assert len({o.step_s for o in found.options if o.path}) == 1
+    assert len({o.step_s for o in found.options}) == 1
     assert "saves" not in found.choice
 
 
 def test_one_technology_alone_is_chosen_without_reasons() -> None:
     found = compare(cluster(), ["tcp-100g"])
-    assert (found.against, found.reasons) == ("", ())
+    assert (found.foil, found.reasons) == ("", ())
     assert found.choice == f"Choose {found.options[0].label}."
 
 
@@ -192,7 +194,7 @@ def test_more_servers_are_never_nearer_to_each_other() -> None:
     sizes = (2, 4, 16, 64, 256, 1024)
     seen = [judged(cluster(servers=n, batch=8192)) for n in sizes]
     for id in ("roce-gpudirect", "tcp-400g", "gigabit-ethernet"):
-        times = [rows[id].option.latency_s for rows in seen if rows[id].option.path]
+        times = [rows[id].option.latency_s for rows in seen if id in rows]
         assert len(times) >= 4
         assert times == sorted(times)
     assert seen[-1]["roce-gpudirect"].option.latency_s > seen[0]["roce-gpudirect"].option.latency_s
@@ -213,7 +215,6 @@ def test_bus_bandwidth_stays_below_the_lines_of_the_nics() -> None:  # SimAI#105
     found = example()
     for label, rates in found.busbw_Bps:
         path = next(o for o in found.options if o.label == label).path
-        assert path is not None
         assert max(rates) <= path.rate_Bps * path.nics
 
 
@@ -226,8 +227,7 @@ def test_below_the_break_even_the_other_network_is_enough(name: str) -> None:
     which = load_cluster(EXAMPLES / f"{name}.yaml")
     rows, world = judged(which), nominal(which.facts())
     found = example(name)
-    best = rows[next(o.technology for o in found.options if o.chosen)]
-    other = next(row for row in rows.values() if row.option.label == found.against)
+    best, other = rows[found.best], rows[found.foil]
     job = prepare(which, world, best.situation)
     per_replica = job.inputs.layout.gpus // job.inputs.layout.data
 
@@ -248,7 +248,6 @@ def test_most_drawn_bands_hold_the_nominal_figure() -> None:
     pairs = [
         (band, value)
         for o in found.options
-        if o.path
         for band, value in (
             (o.step_band, o.step_s),
             (o.latency_band, o.latency_s),
@@ -284,10 +283,8 @@ def test_an_override_changes_the_result_and_is_said(fact: str, value: str, figur
 def test_what_the_file_plans_is_kept_where_it_is_as_good() -> None:
     for technology in NETWORKS:
         found = compare(cluster(technology=technology))
-        best = next(o for o in found.options if o.chosen)
-        fastest = min(
-            o.step_s for o in found.options if o.path and not o.technology.startswith("nvmeof")
-        )
+        best = found.option(found.best)
+        fastest = min(o.step_s for o in found.options if not o.technology.startswith("nvmeof"))
         assert best.in_file
         assert best.step_s <= (1 + TIED) * fastest
 

@@ -11,7 +11,7 @@ import typer
 from eastwest.cli.common import EXIT_VERDICT, ClusterFile, Format, Json, Seed, command
 
 if TYPE_CHECKING:
-    from eastwest.study.compare import Comparison
+    from eastwest.study.comparison import Comparison
     from eastwest.study.expectations import Verdict
 
 
@@ -70,7 +70,7 @@ def _show(result: Comparison, judged: tuple[Verdict, ...], form: str) -> None:
     from eastwest.cli.common import console, emit
 
     if form == "json":
-        from eastwest.study.compare import record
+        from eastwest.study.record import record
         from eastwest.table import dump_json
 
         sys.stdout.write(dump_json(record(result, judged)))

@@ -77,15 +77,14 @@ def explain(
 def _write_page(found: Explanation, file: Path) -> None:
     from eastwest.files import write_text
     from eastwest.report.pages import explain_page
+    from eastwest.report.waterfall import Waterfall, pieces
 
-    paths = [
-        (e.label, [(s.name, s.place, s.side, s.seconds) for s in e.steps]) for e in found.explained
+    falls = [
+        Waterfall(e.label, pieces((s.name, s.place, s.side, s.seconds, s.why) for s in e.steps))
+        for e in found.explained
     ]
-    why = {e.label: [s.why for s in e.steps] for e in found.explained}
     notes = [f"{e.label}: {_note(e)}." for e in found.explained]
-    page = explain_page(
-        found.line, found.size_bytes, paths, why, (*notes, *found.remarks), found.facts
-    )
+    page = explain_page(found.line, found.size_bytes, falls, (*notes, *found.remarks), found.facts)
     write_text(file, page)
     sys.stderr.write(f"eastwest: wrote {file}\n")
 

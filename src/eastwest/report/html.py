@@ -15,6 +15,8 @@ import json
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
+from eastwest.report import palette, shown
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from plotly.graph_objects import Figure
@@ -30,7 +32,7 @@ def _resource(name: str) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FunctionLoader(_resource),
         autoescape=True,
         undefined=StrictUndefined,
@@ -38,6 +40,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters |= {
+        "time": shown.time,
+        "share": shown.share,
+        "place_colour": palette.place,
+    }
+    return environment
 
 
 def script_safe(data: str) -> str:
@@ -85,9 +93,13 @@ def version() -> str:
 
 
 def render(template: str, charts: bool, **page: Any) -> str:
-    """Return a whole page; ``charts`` embeds the drawing library (4.8 MB).
+    """Return a whole page; the same arguments give the same bytes.
 
-    The same arguments give the same bytes.
+    Parameters
+    ----------
+    template : a file of the templates' folder.
+    charts : whether to embed the drawing library (4.8 MB).
+    page : what the template names.
     """
     scripts = [_plotly(), _resource("page.js")] if charts else [_resource("page.js")]
     policy = (

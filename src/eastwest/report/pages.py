@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eastwest.catalog.load import Fact
+from eastwest.design.bom import Bill
 from eastwest.report import figures, html, palette, shown
 from eastwest.report.fabric_svg import caption, fabric_svg
 from eastwest.report.fabric_view import view
-from eastwest.study.compare import Comparison, Option
-from eastwest.table import Table
+from eastwest.report.waterfall import Waterfall, latency_figure, places, waterfalls
+from eastwest.study.comparison import Comparison, Option
 from eastwest.units import format_size
 
 
@@ -25,110 +25,31 @@ class Key:
     dash: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A piece of a bar in percent of its width."""
-
-    left: float
-    width: float
-    colour: str
-
-
-@dataclass(frozen=True, slots=True)
-class StageRow:
-    """One stage of a waterfall as text and bar."""
-
-    name: str
-    place: str
-    side: str
-    time: str
-    share: str
-    bar: Bar
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Waterfall:
-    """One technology's stages, each bar beginning where the one before it ended."""
-
-    name: str
-    seconds: float
-    total: str
-    rows: tuple[StageRow, ...]
-
-
-def waterfall(name: str, stages: figures.Stages, why: Sequence[str] = ()) -> Waterfall:
-    """Return a waterfall from stages (name, place, side, seconds) and a sentence for each, where
-    there is one."""
-    total = math.fsum(s[3] for s in stages)
-    whole, at, rows = total or 1.0, 0.0, []
-    for i, (stage, place, side, seconds) in enumerate(stages):
-        bar = Bar(round(100 * at / whole, 3), round(100 * seconds / whole, 3), palette.place(place))
-        reason = why[i] if i < len(why) else ""
-        rows.append(
-            StageRow(
-                stage, place, side, shown.time(seconds), shown.share(seconds / whole), bar, reason
-            )
-        )
-        at += seconds
-    return Waterfall(name, total, shown.time(total), tuple(rows))
-
-
-def _technology_keys(comparison: Comparison) -> dict[str, Key]:
-    return {
-        o.label: Key(o.label, palette.technology(i), palette.marker(i), palette.dash(i))
-        for i, o in enumerate(comparison.options)
-    }
-
-
-def rival(comparison: Comparison) -> Option | None:
-    """Return the option that the study compares with; where it names none, the fastest of another
-    kind of transport.
-
-    Two transports are of one kind if the host does the same in both: nothing at all for RDMA from
-    GPU memory, say.
-    """
-    chosen = next((o for o in comparison.options if o.chosen), None)
-    if chosen is None:
-        return None
-    others = [o for o in comparison.options if not o.refused and not o.chosen]
-    named = [o for o in others if comparison.against and o.label == comparison.against]
-    return min(
-        named or [o for o in others if _kind(o) != _kind(chosen)],
-        key=lambda o: o.step_s,
-        default=None,
-    )
-
-
-def _kind(option: Option) -> object:
-    if option.path is None:
-        return option.technology
-    host = {str(s.place) for s in option.path.stages} & {"memory", "device"}
-    switches = any(s.context_switches or s.interrupts for s in option.path.stages)
-    copies = any(s.copies for s in option.path.stages)
-    return frozenset(host), switches, copies
+def _technology_keys(comparison: Comparison) -> list[Key]:
+    """Return the legend's entries: of the options, then of the refused."""
+    names = [o.label for o in comparison.options] + [r.label for r in comparison.refused]
+    return [
+        Key(name, palette.technology(i), palette.marker(i), palette.dash(i))
+        for i, name in enumerate(names)
+    ]
 
 
 def _key_figures(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return the three figures that matter most: value, what it is, remark."""
-    chosen = next((o for o in comparison.options if o.chosen), None)
-    if chosen is None or chosen.refused:
-        return []
+    best = comparison.option(comparison.best)
     cards = [
-        (shown.time(chosen.step_s), "a training step", shown.band(chosen.step_band, shown.time)),
+        (shown.time(best.step_s), "a training step", shown.band(best.step_band, shown.time)),
         (
-            shown.share(chosen.idle_share),
+            shown.share(best.idle_share),
             "of the GPUs' time idle",
             "not computing: it waits for peers and the network",
         ),
     ]
-    other = rival(comparison)
-    if other is not None:
-        saved = other.step_s - chosen.step_s
-        part = shown.share(saved / other.step_s) if other.step_s else ""
-        cards.append(
-            (shown.time(saved), f"saved a step against {other.label}", f"{part} of its step")
-        )
+    if comparison.foil:
+        foil = comparison.option(comparison.foil)
+        saved = foil.step_s - best.step_s
+        part = f"{shown.share(saved / foil.step_s)} of its step"
+        cards.append((shown.time(saved), f"saved a step against {foil.label}", part))
     return cards
 
 
@@ -160,29 +81,47 @@ def _cells(option: Option) -> list[Cell]:
     ]
 
 
-def _parts_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    standing = figures.standing(comparison)
-    names = list(dict.fromkeys(name for _, o in standing for name, _ in o.parts))
-    rows = []
-    for _, o in standing:
-        seconds = [sum(s for n, s in o.parts if n == name) for name in names]
-        rows.append(
-            [
-                o.label,
-                *[shown.time(s) if s else shown.NOTHING for s in seconds],
-                shown.time(o.step_s),
-            ]
-        )
-    return ["technology", *names, "step"], rows
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table as text: headings, rows of cells, and which columns are numbers."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[bool, ...]
 
 
-def _busbw_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    heads = ["size", *[name for name, _ in comparison.busbw_Bps]]
+def _figures_sheet(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+    """Return a sheet of a name and numbers."""
+    return Sheet(tuple(heads), tuple(map(tuple, rows)), (False,) + (True,) * (len(heads) - 1))
+
+
+def _parts_sheet(comparison: Comparison) -> Sheet:
+    options = comparison.options
+    names = list(dict.fromkeys(name for o in options for name, _ in o.parts))
+    rows = [
+        [
+            o.label,
+            *[shown.time(s) if s else shown.NOTHING for s in map(dict(o.parts).get, names)],
+            shown.time(o.step_s),
+        ]
+        for o in options
+    ]
+    return _figures_sheet(["technology", *names, "step"], rows)
+
+
+def _busbw_sheet(comparison: Comparison) -> Sheet:
     rows = [
         [format_size(size), *[shown.rate(rates[i]) for _, rates in comparison.busbw_Bps]]
         for i, size in enumerate(comparison.busbw_sizes_bytes)
     ]
-    return heads, rows
+    return _figures_sheet(["size", *[name for name, _ in comparison.busbw_Bps]], rows)
+
+
+def _bill_sheet(bill: Bill) -> Sheet:
+    """Return the bill as text, its total in the last row."""
+    table = bill.table()
+    rows = tuple(tuple("" if c == shown.NOTHING else c for c in row) for row in table.shown())
+    return Sheet(tuple(c.label for c in table.columns), rows, tuple(c.right for c in table.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,27 +157,6 @@ def facts_by_kind(facts: Iterable[Fact]) -> list[tuple[str, list[FactRow]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """The bill as text: headings, rows (and whether each adds up the others), which columns are
-    numbers."""
-
-    heads: list[str]
-    rows: list[tuple[bool, list[str]]]
-    right: list[bool]
-    notes: tuple[str, ...]
-
-
-def _bill(table: Table) -> Bill:
-    rows = [
-        (figures.is_total(row[0]), [cell if cell != "–" else "" for cell in row])
-        for row in table.shown()
-    ]
-    return Bill(
-        [c.label for c in table.columns], rows, [c.right for c in table.columns], table.notes
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """A fabric's drawing with what it counts."""
 
@@ -262,7 +180,7 @@ def _drawing(comparison: Comparison) -> Drawing | None:
     )
 
 
-def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | None = None) -> str:
+def comparison_page(comparison: Comparison, made: str = "") -> str:
     """Return the report of a comparison as one self-contained HTML file.
 
     Parameters
@@ -270,22 +188,17 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
     comparison : the result of the study.
     made : how and when it was made, for the footer; without it the page holds no date and is the
         same each time.
-    nics_Bps : line rate of all compute NICs of a server, for the reference line; else taken from
-        the facts.
     """
-    standing = figures.standing(comparison)
+    options, refused = comparison.options, comparison.refused
     slowest = max((abs(r.seconds) for r in comparison.reasons), default=0.0) or 1.0
-    parts = palette.parts(name for _, o in standing for name, _ in o.parts)
-    keys = _technology_keys(comparison)
-    paths = figures.stages_of(comparison)
-    why = {o.label: [s.why for s in o.path.stages] for _, o in standing if o.path is not None}
+    parts = palette.parts(name for o in options for name, _ in o.parts)
+    keys, falls = _technology_keys(comparison), waterfalls(comparison)
     charts = {
         "step": figures.step_figure(comparison),
-        "busbw": figures.busbw_figure(comparison, nics_Bps),
-        "latency": figures.waterfall_figure(comparison),
+        "busbw": figures.busbw_figure(comparison),
+        "latency": latency_figure(falls),
         "cost": figures.cost_figure(comparison.bill),
     }
-    places = [str(trace.name) for trace in charts["latency"].data if trace.showlegend is not False]
     return html.render(
         "comparison.html",
         charts=True,
@@ -293,30 +206,23 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
         made=made,
         comparison=comparison,
         cards=_key_figures(comparison),
-        reasons=[
-            (shown.time(r.seconds), round(100 * abs(r.seconds) / slowest, 2), r.text)
-            for r in comparison.reasons
-        ],
-        options=[(keys[o.label], o, [] if o.refused else _cells(o)) for o in comparison.options],
-        headings=[cell.heading for cell in _cells(comparison.options[0])]
-        if comparison.options
-        else [],
+        reasons=[(r, round(100 * abs(r.seconds) / slowest, 2)) for r in comparison.reasons],
+        options=[(key, o, _cells(o)) for key, o in zip(keys, options, strict=False)],
+        refused=list(zip(keys[len(options) :], refused, strict=True)),
+        headings=[cell.heading for cell in _cells(options[0])],
         figures={name: html.figure_json(figure) for name, figure in charts.items()},
         parts_keys=[Key(name, colour) for name, colour in parts.items()],
-        parts_table=_parts_table(comparison),
-        has_bands=any(o.step_band for _, o in standing),
-        busbw_keys=[
-            keys.get(name) or Key(name, palette.technology(len(keys)))
-            for name, _ in comparison.busbw_Bps
-        ],
-        busbw_table=_busbw_table(comparison),
-        place_keys=[Key(name, palette.place(name)) for name in places],
-        waterfalls=[waterfall(name, stages, why.get(name, ())) for name, stages in paths],
+        parts_sheet=_parts_sheet(comparison),
+        has_bands=any(o.step_band for o in options),
+        busbw_keys=keys[: len(options)],
+        busbw_sheet=_busbw_sheet(comparison),
+        place_keys=[Key(name, palette.place(name)) for name in places(falls)],
+        waterfalls=falls,
         gradients=shown.size(comparison.gradient_bytes),
         message=format_size(comparison.waterfall_bytes),
         drawing=_drawing(comparison),
-        bill=_bill(comparison.bill),
-        has_cost=bool(figures.cost_rows(comparison.bill)),
+        bill=_bill_sheet(comparison.bill),
+        has_cost=bool(figures.costs(comparison.bill)),
         facts=facts_by_kind(comparison.facts),
         counts={"facts": len(comparison.facts), "worlds": comparison.uncertainty_worlds},
     )
@@ -325,8 +231,7 @@ def comparison_page(comparison: Comparison, made: str = "", nics_Bps: float | No
 def explain_page(
     line: str,
     size_bytes: int,
-    paths: Sequence[tuple[str, figures.Stages]],
-    why: Mapping[str, Sequence[str]] | None = None,
+    falls: Sequence[Waterfall],
     remarks: Sequence[str] = (),
     facts: Sequence[Fact] = (),
     made: str = "",
@@ -339,18 +244,19 @@ def explain_page(
     ----------
     line : what is explained, such as the cluster's line.
     size_bytes : the size of the message.
-    paths : label and stages (name, place, side, seconds) of each technology.
-    why : by label, one sentence for each stage (empty where there is none).
+    falls : the stages on each technology.
+    remarks : sentences below them.
+    facts : the constants that it rests on.
+    made : how and when it was made, for the footer.
     """
-    falls = [waterfall(name, stages, (why or {}).get(name, ())) for name, stages in paths]
-    longest = max((fall.seconds for fall in falls), default=0.0) or 1.0
+    longest = max((fall.total_s for fall in falls), default=0.0) or 1.0
     return html.render(
         "explain.html",
         charts=False,
         title=f"One message of {format_size(size_bytes)}, stage by stage",
         line=line,
         made=made,
-        totals=[(fall, round(100 * fall.seconds / longest, 2)) for fall in falls],
+        totals=[(fall, round(100 * fall.total_s / longest, 2)) for fall in falls],
         waterfalls=falls,
         remarks=remarks,
         facts=facts_by_kind(facts),

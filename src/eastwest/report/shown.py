@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from eastwest.study.compare import Band
+from eastwest.study.bands import Band
 from eastwest.units import format_bytes_rate, format_money, format_size, format_time
 
 NOTHING = "–"

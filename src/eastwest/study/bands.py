@@ -48,20 +48,28 @@ class Draws:
 
 def draw_options(
     job: Job,
-    options: Sequence[tuple[Situation, Bill | None]],
+    options: Sequence[tuple[Situation, Bill]],
     worlds: int,
     seed: int,
     progress: Progress | None = None,
 ) -> Draws:
-    """Judge every technology in drawn worlds; the layout stays that of the nominal world."""
-    able = [(s, b) for s, b in options if s.path is not None and b is not None]
-    figures = np.zeros((4, worlds, len(able)))
+    """Judge every option in drawn worlds; the layout stays that of the nominal world.
+
+    Parameters
+    ----------
+    job : in the nominal world.
+    options : the network and the bill of each technology that can be built.
+    worlds : how many to draw.
+    seed : of the draw.
+    progress : called with (done, all) after each world, if given.
+    """
+    figures = np.zeros((4, worlds, len(options)))
     gpus = job.cluster.total_gpus()
     for row, world in enumerate(draw(worlds, seed, job.world.catalog)):
         there = run.in_world(job, world)
-        for column, (nominal, bill) in enumerate(able):
+        for column, (nominal, bill) in enumerate(options):
             now = situation.in_world(nominal, world)
-            if now.path is None or bill is None:
+            if now.path is None:
                 raise InternalError("a technology that can be built has no path in a drawn world")
             step = there.step(now)
             busbw = there.all_reduce(now, step.gradient_bytes, there.data_group()).busbw_Bps
@@ -69,7 +77,7 @@ def draw_options(
             figures[:, row, column] = step.step_s, now.path.latency_s(8), busbw, cost
         if progress:
             progress(row + 1, worlds)
-    ids = tuple(s.technology.id for s, _ in able)
+    ids = tuple(s.technology.id for s, _ in options)
     low, high = np.percentile(figures, (LOW, HIGH), axis=1)
 
     def bands(figure: int) -> dict[str, Band]:
