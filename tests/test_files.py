@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eastwest.errors import UserError
-from eastwest.files import read_text, write_text
+from eastwest.files import inputs_kept, read_text, write_text
 
 
 def test_what_is_no_text_is_refused_with_the_path(tmp_path: Path):
@@ -74,3 +74,29 @@ def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path: Path):
 def test_a_folder_is_no_file_to_write(tmp_path: Path):
     with pytest.raises(UserError, match="it is a folder"):
         write_text(tmp_path, "x")
+
+
+def test_an_interrupt_while_writing_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "report.html", "new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_was_read_in_a_run_is_not_written_in_it_but_in_the_next(tmp_path: Path):
+    file, other = tmp_path / "in.txt", tmp_path / "out.txt"
+    file.write_text("mine")
+    other.write_text("old")
+    with inputs_kept():
+        read_text(file)
+        write_text(other, "new")
+        with pytest.raises(UserError, match="it is an input"):
+            write_text(file, "new")
+    assert (file.read_text(), other.read_text()) == ("mine", "new")
+    write_text(file, "new")
+    assert file.read_text() == "new"

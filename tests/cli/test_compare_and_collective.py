@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from eastwest.cli.main import app
+from eastwest.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/llama3-70b-1024xh100.yaml"

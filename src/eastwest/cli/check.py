@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eastwest.cli.common import Json, command
+from eastwest.cli.ending import say
 from eastwest.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def check(
         sys.stdout.write(dump_json([_record(outcome) for outcome in outcomes]))
     for _, found, error in outcomes:
         if error is not None:
-            sys.stderr.write(f"{error}\n")
+            say(str(error))
         elif found is not None and not json:
             _show(found)
     return UserError.exit_code if any(error is not None for _, _, error in outcomes) else 0

@@ -1,13 +1,10 @@
-"""What every verb shares: options, output and the exit code of an error. Data goes to stdout, all
-else to stderr."""
+"""What every verb shares: options and output. One idea: data goes to stdout, all else to
+stderr."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import functools
-import io
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from eastwest.errors import EastwestError, InternalError, UserError
+from eastwest.cli.ending import outcome
+from eastwest.files import inputs_kept
 
 if TYPE_CHECKING:
     from eastwest.table import Table
@@ -34,89 +32,23 @@ Format = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.", min=0)]
 
-# What stands for a character that stdout cannot write (LC_ALL=C, Latin-1).
-_PLAIN = {
-    "✓": "+",
-    "✗": "x",
-    "·": "-",
-    "–": "-",
-    "—": "-",
-    "…": "...",
-    "µ": "u",
-    "μ": "u",
-    "×": "x",
-    "─": "-",
-    "█": "#",
-    "’": "'",
-    "“": '"',
-    "”": '"',
-    "≥": ">=",
-    "≤": "<=",
-    "→": "->",
-}
-
-EXIT_VERDICT = 1
-EXIT_INTERRUPTED = 130
-
 
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
-    """Wrap a verb: a UserError becomes one message and exit code 2, an interrupt 130, a closed pipe
-    silence.
+    """Wrap a verb: its errors become one message and an exit code, and what it read it cannot
+    write.
 
     The verb returns its exit code (None or 0 for success, 1 for a negative verdict).
     """
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            code = function(*args, **kwargs) or 0
-            sys.stdout.flush()
-        except InternalError as error:
-            _say(
-                f"eastwest: internal error: {error}\nPlease report this with the command and "
-                "the cluster file."
-            )
-            code = error.exit_code
-        except EastwestError as error:
-            _say(f"eastwest: {error}")
-            code = error.exit_code
-        except KeyboardInterrupt:
-            _say("eastwest: interrupted")
-            code = EXIT_INTERRUPTED
-        except BrokenPipeError:
-            _silence_stdout()  # the reader went away (| head): that is its right
-            code = 0
-        except OSError as error:
-            _silence_stdout()
-            _say(f"eastwest: cannot write the result: {error.strerror or error}")
-            code = UserError.exit_code
-        raise SystemExit(code)
+        def verb() -> int | None:
+            with inputs_kept():
+                return function(*args, **kwargs)
+
+        raise SystemExit(outcome(verb))
 
     return run
-
-
-def _silence_stdout() -> None:
-    """Point stdout elsewhere, so that what it still holds does not fail again at exit."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def forgive_encodings() -> None:
-    """Let what a terminal's encoding cannot show be written plainly instead of failing."""
-    codecs.register_error("eastwest", _plainly)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="eastwest")
-
-
-def _plainly(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(_PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(message + "\n")
 
 
 def chosen_format(form: str, json: bool) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eastwest.cli.common import EXIT_VERDICT, ClusterFile, Format, Json, Seed, command
+from eastwest.cli.common import ClusterFile, Format, Json, Seed, command
+from eastwest.cli.ending import EXIT_VERDICT, say
 
 if TYPE_CHECKING:
     from eastwest.study.comparison import Comparison
@@ -46,22 +47,24 @@ def compare(
     --uncertainty
     """
     from eastwest.cli.common import chosen_format, progress
+    from eastwest.files import check_output, write_text
     from eastwest.spec.cluster import load_cluster
     from eastwest.study.compare import compare as study
     from eastwest.study.expectations import verdicts
 
     form = chosen_format(format, json)
     cluster = load_cluster(file)
+    if html:
+        check_output(html)
     names = [name.strip() for name in technologies.split(",") if name.strip()]
     with progress("drawing worlds") as tick:
         result = study(cluster, names, worlds if uncertainty else 0, seed, tick)
     judged = verdicts(cluster)
     if html:
-        from eastwest.files import write_text
         from eastwest.report.pages import comparison_page
 
         write_text(html, comparison_page(result))
-        sys.stderr.write(f"eastwest: wrote {html}\n")
+        say(f"eastwest: wrote {html}")
     _show(result, judged, form)
     return 0 if all(v.holds for v in judged) else EXIT_VERDICT
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eastwest.cli.common import ClusterFile, Format, Json, command
+from eastwest.cli.ending import say
 
 if TYPE_CHECKING:
     from eastwest.study.explain import Explained, Explanation
@@ -59,6 +60,7 @@ def explain(
     Example: eastwest explain cluster.yaml --from gpu0.node0 --to gpu0.node1 --size 8B
     """
     from eastwest.cli.common import chosen_format
+    from eastwest.files import check_output
     from eastwest.spec.cluster import load_cluster
     from eastwest.study.explain import default_ends
     from eastwest.study.explain import explain as study
@@ -66,6 +68,8 @@ def explain(
 
     form = chosen_format(format, json)
     cluster = load_cluster(file)
+    if html is not None:
+        check_output(html)
     ends = default_ends(cluster)
     names = [name.strip() for name in technologies.split(",") if name.strip()]
     found = study(cluster, source or ends[0], target or ends[1], parse_size(size), names)
@@ -86,7 +90,7 @@ def _write_page(found: Explanation, file: Path) -> None:
     notes = [f"{e.label}: {_note(e)}." for e in found.explained]
     page = explain_page(found.line, found.size_bytes, falls, (*notes, *found.remarks), found.facts)
     write_text(file, page)
-    sys.stderr.write(f"eastwest: wrote {file}\n")
+    say(f"eastwest: wrote {file}")
 
 
 def _print(found: Explanation, form: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eastwest.cli.common import command
+from eastwest.cli.ending import say
 
 
 @command
@@ -54,4 +55,4 @@ def init(
         sys.stdout.write(cluster_schema() if schema else text)
         return
     start(file, text, force, schema)
-    sys.stderr.write(next_steps(file))
+    say(next_steps(file))

@@ -1,57 +1,22 @@
-"""The command line: ``eastwest VERB …``. One thin file a verb; each imports what it needs when it
-runs."""
+"""The entry point of the installed program. One idea: nothing is imported before an interrupt is
+caught."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Annotated
-
-import typer
-
-from eastwest.cli.common import forgive_encodings
-
-app = typer.Typer(
-    name="eastwest",
-    help="Decide, design, simulate, verify and measure the network between the GPUs of a "
-    "training cluster.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: eastwest init cluster.yaml && eastwest compare cluster.yaml",
-)
-
-# In the order of the help page. Each module has a function of the verb's name, documented and
-# wrapped by @command.
-VERBS = ("init", "check", "compare", "explain", "collective", "facts")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"eastwest {version('eastwest')}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and leave."
-        ),
-    ] = False,
-) -> None:
-    """Decide, design, simulate, verify and measure the network between the GPUs of a training
-    cluster."""
-
-
-for _verb in VERBS:
-    app.command(name=_verb)(getattr(importlib.import_module(f"eastwest.cli.{_verb}"), _verb))
-
 
 def run() -> None:
-    """Run the command line (the entry point of the installed program)."""
-    forgive_encodings()
+    """Run the command line and leave with its exit code."""
+    try:
+        from eastwest.cli.ending import mend_streams, outcome
+
+        mend_streams()
+        code = outcome(_app)
+    except KeyboardInterrupt:  # so early, or so late, that nobody else could catch it
+        code = 130
+    raise SystemExit(code)
+
+
+def _app() -> None:
+    from eastwest.cli.app import app
+
     app()

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from eastwest.errors import UserError, unknown_name
-from eastwest.files import write_text
+from eastwest.files import check_output, write_text
 from eastwest.table import dump_json
 
 SCHEMA_FILE = "cluster.schema.json"
@@ -49,6 +49,9 @@ def start(file: Path, text: str, force: bool, schema: bool) -> None:
         raise UserError("the file exists already", where=str(file), hint="--force overwrites it")
     beside = file.parent / SCHEMA_FILE
     if schema:
+        if file.name == SCHEMA_FILE:
+            raise UserError("the cluster file cannot have its schema's name", where=str(file))
+        check_output(file)
         write_text(beside, cluster_schema())
     # Editors complain of a schema that is not there, so the line is written only where it is.
     line = f"# yaml-language-server: $schema={SCHEMA_FILE}\n" if beside.exists() else ""
@@ -61,5 +64,5 @@ def next_steps(file: Path) -> str:
     return (
         f"Wrote {file}. Edit it, then:\n"
         f"  eastwest check {name}      is it consistent?\n"
-        f"  eastwest compare {name}    which network must the data plane be, and why?\n"
+        f"  eastwest compare {name}    which network must the data plane be, and why?"
     )
