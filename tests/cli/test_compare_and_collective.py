@@ -218,7 +218,14 @@ def test_a_mistake_in_collective_is_one_message(args: list[str], message: str) -
 
 
 def test_an_unknown_collective_is_told_the_nearest() -> None:
-    assert "(did you mean 'all_to_all'?)" in one_message(collective("alltoall"))
+    assert "(did you mean 'all_to_all'?)" in one_message(collective("alltoal"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("sendrecv", "send_receive"), ("alltoall", "all_to_all")]
+)
+def test_an_operation_may_be_named_as_nccl_tests_names_it(theirs: str, ours: str) -> None:
+    assert collective(theirs).stdout == collective(ours).stdout
 
 
 def installed(

@@ -47,7 +47,7 @@ def test_busbw_factors_are_those_of_nccl_tests():
         "all_to_all": 7 / 8,
         "broadcast": 1,
         "reduce": 1,
-        "sendrecv": 1,
+        "send_receive": 1,
     }
     assert {op: bus_factor(op, 8) for op in OPERATIONS} == golden
 

@@ -104,7 +104,7 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
     assert not parse_cluster(text).networks.compute.gpudirect
     wrong = text.replace("switch: sn5600", "switch: sn5600, gpudirect: true")
     assert refused(wrong) == [
-        "c.yaml:5:66: networks.compute.gpudirect: the kernel's TCP/IP cannot reach GPU memory "
+        "c.yaml:5:66: networks.compute.gpudirect: ethernet-tcp cannot reach GPU memory "
         "(use roce, or set it false)"
     ]
 

@@ -163,7 +163,7 @@ def test_experts_exchange_each_token_once_for_each_of_its_experts():
 
 def test_a_send_carries_one_activation_cut_by_tensor():
     found = messages(inputs(), "pipeline")
-    assert {o.op for o in found} == {"send"}
+    assert {o.op for o in found} == {"send_receive"}
     assert {(o.size_bytes, o.repeats) for o in found} == {(8192 * LLAMA.hidden * 2 / 8, 32.0)}
     assert len(found) == 2
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import pytest
 
+from eastwest.catalog.packets import packet_format
 from eastwest.fabric.server import server_graph
 from eastwest.transport import nvlink, rdma
 from eastwest.transport.endpoint import Endpoint, Way
 from transport.worlds import WORLD
 
+IB, ROCE = (packet_format(WORLD, id) for id in ("infiniband", "roce"))
 HDR100 = Endpoint(server_graph(WORLD, "dgx-a100"), 128, 12.5e9, 8, 4096, in_gpu=False, inline=True)
 NDR = Endpoint(server_graph(WORLD, "dgx-h100"), 112, 50e9, 8, 4096)
 
@@ -27,9 +29,7 @@ def test_hdr100_verbs_between_host_memories(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "qm8700", "port_to_port_s")
-    got = rdma.path(
-        "", "infiniband", HDR100, Way(switches, port_s, metres, "fec-rs272"), WORLD
-    ).latency_s(2)
+    got = rdma.path("", IB, HDR100, Way(switches, port_s, metres, "fec-rs272"), WORLD).latency_s(2)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -38,7 +38,7 @@ def test_one_more_hdr_hop_costs_what_the_study_found() -> None:
     one, three = (
         rdma.path(
             "",
-            "infiniband",
+            IB,
             HDR100,
             Way(n, port_s, (2.0, *(10.0,) * (n - 1), 2.0), "fec-rs272"),
             WORLD,
@@ -55,7 +55,7 @@ def test_ndr_between_gpu_memories(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "qm9700", "port_to_port_s")
-    got = rdma.path("", "infiniband", NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
+    got = rdma.path("", IB, NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -69,7 +69,7 @@ def test_roce_between_gpu_memories_with_their_switch(
     # for its class.
     fact = WORLD.catalog.fact("switch", "th4-64", "port_to_port_s")
     assert fact.low <= 0.75e-6 <= fact.high
-    got = rdma.path("", "roce", NDR, Way(switches, 0.75e-6, metres), WORLD).latency_s(64)
+    got = rdma.path("", ROCE, NDR, Way(switches, 0.75e-6, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -80,7 +80,7 @@ def test_roce_with_the_catalogs_central_switch_is_within_a_tenth(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "sn5600", "port_to_port_s")
-    got = rdma.path("", "roce", NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
+    got = rdma.path("", ROCE, NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.10)
 
 

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eastwest.catalog.packets import packet_format
+from eastwest.catalog.technology import Network, technology
 from eastwest.catalog.world import World, draw
 from eastwest.errors import UserError
-from eastwest.transport import TRANSPORTS
+from eastwest.fabric.server import server_graph
+from eastwest.transport import TRANSPORTS, abilities
+from eastwest.transport.endpoint import Endpoint, Way
 from eastwest.transport.stages import Path, Place
-from eastwest.transport.technology import technology
-from transport.worlds import TECHNOLOGIES, WORLD, endpoint, path, way
+from transport.worlds import STORE, TECHNOLOGIES, WORLD, endpoint, path, way
 
 WORLDS = (WORLD, *draw(5, seed=7))
 SERVERS = (
@@ -76,7 +79,7 @@ def test_more_cores_never_slow(id: str, world: World, cores: float, factor: floa
     end, over = endpoint(tech, world), way(tech, world)
     few, many = (
         TRANSPORTS[tech.transport]
-        .path(id, tech.header, replace(end, cores=count), over, world)
+        .path(id, tech.packet, replace(end, cores=count), over, world)
         .rate_Bps
         for count in (cores, cores * factor)
     )
@@ -111,6 +114,30 @@ def test_rates_are_positive_and_the_first_limit_is_the_rate(
     id: str, world: World, server: str
 ) -> None:
     _check(path(id, world, server), technology(world, id).nic_Bps)
+
+
+REGISTERED = [(name, id) for name in TRANSPORTS for id in TRANSPORTS[name].ABILITIES.packets]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(REGISTERED), worlds, servers, st.floats(0.1e9, 200e9), st.data(), SIZES, SIZES
+)
+def test_every_registered_transport_in_each_of_its_formats_obeys_the_laws(
+    which: tuple[str, str], world: World, server: str, nic_Bps: float, data: st.DataObject, a, b
+) -> None:
+    name, format = which
+    packet, graph = packet_format(world, format), server_graph(world, server)
+    mtu = data.draw(st.sampled_from(packet.ends_bytes()))
+    nics = data.draw(st.integers(1, len(graph.nic)))
+    end = Endpoint(graph, 100.0, nic_Bps, nics, mtu, sockets=data.draw(st.integers(0, 8)))
+    over = Way(1, 1e-6, (10.0, 10.0))
+    one = TRANSPORTS[name].path(name, packet, replace(end, store=STORE), over, world)
+    _check(one, nic_Bps)
+    assert one.latency_s(min(a, b)) <= one.latency_s(max(a, b)) * (1 + 1e-12)
+    assert max(a, b) / one.latency_s(max(a, b)) <= one.wire_Bps * (1 + 1e-9)
+    direct = TRANSPORTS[name].ABILITIES.reaches_gpu and not packet.kernel
+    assert (one.memory_Bps == 0.0) == direct
 
 
 @settings(max_examples=40, deadline=None)
@@ -172,7 +199,7 @@ def test_one_core_receives_what_cai_et_al_measured() -> None:
     # the CPU.
     tech = technology(WORLD, "tcp-100g")
     end = replace(endpoint(tech), sockets=1)
-    limits = dict(TRANSPORTS["tcp"].path("", tech.header, end, way(tech), WORLD).limits)
+    limits = dict(TRANSPORTS["tcp"].path("", tech.packet, end, way(tech), WORLD).limits)
     assert limits["one core for the one connection"] == pytest.approx(42e9 / 8, rel=0.08)
 
 
@@ -182,7 +209,7 @@ def test_a_store_is_shared_by_all_servers() -> None:
     assert end.store is not None
     half = replace(end, store=replace(end.store, servers=2 * end.store.servers))
     rates = [
-        TRANSPORTS["nvmeof"].path("", tech.header, e, way(tech), WORLD).rate_Bps
+        TRANSPORTS["nvmeof"].path("", tech.packet, e, way(tech), WORLD).rate_Bps
         for e in (end, half)
     ]
     assert rates[0] == pytest.approx(2 * rates[1])
@@ -192,7 +219,7 @@ def test_a_detour_through_a_store_that_is_not_there_is_refused() -> None:
     tech = technology(WORLD, "nvmeof-rdma")
     with pytest.raises(UserError, match="needs a storage network"):
         TRANSPORTS["nvmeof"].path(
-            "", tech.header, replace(endpoint(tech), store=None), way(tech), WORLD
+            "", tech.packet, replace(endpoint(tech), store=None), way(tech), WORLD
         )
 
 
@@ -214,14 +241,26 @@ def test_every_registered_transport_is_used_by_a_technology_and_has_a_path() -> 
 
 
 @pytest.mark.parametrize("id", TECHNOLOGIES)
+def test_a_technology_says_of_its_transport_what_the_transport_declares(id: str) -> None:
+    tech = technology(WORLD, id)
+    able = abilities(tech)
+    assert {packet.id for packet in tech.packets} <= set(able.packets)
+    assert able.reaches_gpu or not tech.gpudirect
+    assert (tech.sockets > 0) >= able.kernel
+    assert able.through_store == (tech.network is Network.STORAGE)
+    assert able.carries_gpus == (tech.network is not Network.STORAGE)
+    assert tech.packet.payload_bytes(tech.mtu_bytes)
+
+
+@pytest.mark.parametrize("id", TECHNOLOGIES)
 def test_a_technology_names_what_the_catalog_has(id: str) -> None:
     tech = technology(WORLD, id)
     for switch in tech.switches:
         assert (
-            WORLD.text("switch", switch, "technology") in {tech.fabric, "ethernet"}
-            or tech.fabric == "management"
+            WORLD.text("switch", switch, "technology") == tech.packet.link_layer
+            or tech.network is Network.MANAGEMENT
         )
         assert WORLD.number("switch", switch, "port_Bps") >= tech.nic_Bps
-    assert tech.nic == "none" or tech.nic in WORLD.catalog.ids("nic")
+    assert not tech.nic or tech.nic in WORLD.catalog.ids("nic")
     assert tech.use
     assert WORLD.has("wire", tech.fec, "link_s")

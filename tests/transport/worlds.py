@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from eastwest.catalog.technology import Technology, technology, technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.fabric.server import server_graph
-from eastwest.transport import TRANSPORTS
+from eastwest.transport import TRANSPORTS, abilities
 from eastwest.transport.endpoint import Endpoint, Store, Way
 from eastwest.transport.stages import Path
-from eastwest.transport.technology import Technology, technology, technology_ids
 
 WORLD = nominal()
 TECHNOLOGIES = technology_ids(WORLD)
@@ -19,7 +19,8 @@ def endpoint(
 ) -> Endpoint:
     """Return a server with a technology's NICs."""
     graph = server_graph(world, server)
-    nics = len(graph.storage_nic) if tech.transport == "nvmeof" else tech.nics or len(graph.nic)
+    stored = abilities(tech).through_store
+    nics = len(graph.storage_nic) if stored else tech.nics or len(graph.nic)
     cores = world.number("server", server, "cores")
     return Endpoint(
         graph, cores, nic_Bps or tech.nic_Bps, nics, tech.mtu_bytes, tech.sockets, store=STORE
@@ -46,7 +47,7 @@ def path(
     module = TRANSPORTS[tech.transport]
     return module.path(
         id,
-        tech.header,
+        tech.packet,
         endpoint(tech, world, server, nic_Bps),
         way(tech, world, switches, metre),
         world,

@@ -14,9 +14,10 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from types import MappingProxyType
 
 from eastwest.errors import InternalError, UserError, unknown_name
 
@@ -52,10 +53,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All facts, by kind, entry and attribute."""
+    """All facts, by kind, entry and attribute; what it is made from is copied and never changes."""
 
-    facts: dict[tuple[str, str, str], Fact]
-    entries: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    facts: Mapping[tuple[str, str, str], Fact]
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("facts", "entries"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def ids(self, kind: str) -> tuple[str, ...]:
         """Return the entries of a kind, in the order of the file."""
@@ -90,7 +95,7 @@ class Catalog:
             if all(word in text for word in words):
                 yield fact
 
-    def with_overrides(self, overrides: dict[tuple[str, str, str], float | str]) -> Catalog:
+    def with_overrides(self, overrides: Mapping[tuple[str, str, str], float | str]) -> Catalog:
         """Return a catalog in which the user's values stand instead; each keeps its unit and loses
         its range."""
         facts = dict(self.facts)

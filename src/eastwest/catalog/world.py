@@ -10,6 +10,7 @@ them and in whatever order.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,13 +19,16 @@ from eastwest.catalog.load import Catalog, Fact, catalog
 from eastwest.errors import UserError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class World:
-    """The values of all facts in one world; remembers which were read, so that a report can list
-    them."""
+    """The values of all facts in one world.
+
+    Not frozen: it remembers which facts were read, so that a report can list them. Two worlds are
+    equal if they are the same one.
+    """
 
     catalog: Catalog
-    drawn: dict[tuple[str, str, str], float] = field(default_factory=dict, repr=False)
+    drawn: Mapping[tuple[str, str, str], float] = field(default_factory=dict, repr=False)
     _used: dict[tuple[str, str, str], Fact] = field(default_factory=dict, repr=False)
 
     def number(self, kind: str, id: str, attribute: str) -> float:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
 
 from eastwest.cli.common import ClusterFile, Format, Json, command
+
+# Two benchmarks of nccl-tests whose names differ from the operation's.
+NCCL_TESTS_NAMES = MappingProxyType({"sendrecv": "send_receive", "alltoall": "all_to_all"})
 
 
 @command
@@ -16,7 +20,7 @@ def collective(
         str,
         typer.Argument(
             help="all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all or "
-            "sendrecv.",
+            "send_receive (sendrecv of nccl-tests).",
         ),
     ],
     file: ClusterFile,
@@ -68,6 +72,7 @@ def collective(
         sizes(parse_nccl_size(begin), parse_nccl_size(end), None if step else factor, increment)
     )
     name = operation.replace("-", "_").lower()
+    name = NCCL_TESTS_NAMES.get(name, name)
     run = predict(load_cluster(file), name, wanted, datatype, gpus, algorithm, protocol, technology)
     if form == "table":
         sys.stdout.write(run.text())

@@ -19,7 +19,7 @@ OPERATIONS = (
     "broadcast",
     "reduce",
     "all_to_all",
-    "sendrecv",
+    "send_receive",
 )
 PROTOCOLS = ("ll", "ll128", "simple")
 

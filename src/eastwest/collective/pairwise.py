@@ -12,7 +12,7 @@ from eastwest.collective import Cost
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.knowledge import Knowledge
 
-OPERATIONS = ("all_to_all", "sendrecv")
+OPERATIONS = ("all_to_all", "send_receive")
 PROTOCOLS = ("simple",)
 ADDS: tuple[str, ...] = ()
 OPTIMAL = True
@@ -25,7 +25,7 @@ def refusal(operation: str, comm: Communicator) -> str:
 
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
     """Return the cost; all-to-all sizes are a rank's whole buffer, as in nccl-tests."""
-    return _neighbour(comm, know) if operation == "sendrecv" else _everyone(comm, know)
+    return _neighbour(comm, know) if operation == "send_receive" else _everyone(comm, know)
 
 
 def _neighbour(comm: Communicator, know: Knowledge) -> Cost:

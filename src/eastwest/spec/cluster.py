@@ -32,7 +32,9 @@ from pydantic import (
 )
 
 from eastwest.catalog.load import Catalog, catalog
-from eastwest.errors import UserError
+from eastwest.catalog.technology import Network, named, words
+from eastwest.catalog.world import shared_nominal
+from eastwest.errors import UserError, nearest
 from eastwest.files import read_text
 from eastwest.spec.expect import Expectation, parse_expectation
 from eastwest.spec.marked_yaml import load
@@ -43,11 +45,27 @@ from eastwest.spec.parse import attempt
 from eastwest.spec.problems import Collector, SpecError, located
 from eastwest.spec.quantities import Count, Rate, Ratio, custom, describe, refused
 
-Technology = Literal["infiniband", "roce", "ethernet-tcp"]
-StorageTechnology = Literal["nvmeof-rdma", "nvmeof-tcp"]
 Precision = Literal["bf16", "fp16", "fp8", "fp32"]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Degree = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+def _word(network: Network) -> BeforeValidator:
+    """Return the check that a value is one of the catalog's words for a network."""
+
+    def check(value: Any) -> Any:
+        known = words(shared_nominal(), network)
+        if value in known:
+            return value
+        close = nearest(value, known) if isinstance(value, str) else None
+        hint = f"did you mean '{close}'?" if close else ""
+        raise custom(f"expected one of {', '.join(known)}, not {describe(value)}", hint)
+
+    return BeforeValidator(check)
+
+
+Technology = Annotated[str, _word(Network.COMPUTE)]
+StorageTechnology = Annotated[str, _word(Network.STORAGE)]
 
 
 class Section(BaseModel):
@@ -61,7 +79,7 @@ class ComputeNetwork(Section):
     ``options``."""
 
     technology: Technology = Field(
-        description="How GPUs exchange data: infiniband, roce or ethernet-tcp."
+        description="How GPUs exchange data, such as infiniband, roce or ethernet-tcp."
     )
     switch: Name = Field(description="The switch, a name from the catalog (eastwest facts switch).")
     topology: Name = Field(
@@ -70,7 +88,8 @@ class ComputeNetwork(Section):
     )
     gpudirect: bool = Field(
         default=True,
-        description="Whether NICs read and write GPU memory themselves (GPUDirect RDMA).",
+        description="Whether NICs read and write GPU memory themselves (GPUDirect RDMA); as usual "
+        "for the technology if left out.",
     )
     nic: Name | None = Field(
         default=None, description="The NIC, a name from the catalog; the server's own if left out."
@@ -93,7 +112,8 @@ class ComputeNetwork(Section):
         default=1, description="Disjoint copies of the network, one a NIC port."
     )
     sockets: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        default=None, description="TCP connections of a NIC to each peer (ethernet-tcp only)."
+        default=None,
+        description="TCP connections of a NIC to each peer, where it has any.",
     )
     options: tuple[tuple[str, Any], ...] = Field(default=(), json_schema_extra={"internal": True})
 
@@ -105,8 +125,9 @@ class ComputeNetwork(Section):
             return values
         own = compute_keys()
         kept = {key: value for key, value in values.items() if key in own}
-        if values.get("technology") == "ethernet-tcp":
-            kept.setdefault("gpudirect", False)
+        usual = named(shared_nominal(), str(values.get("technology")))
+        if usual:
+            kept.setdefault("gpudirect", usual[0].gpudirect)
         return kept | {
             "options": tuple(
                 (key, _frozen(value)) for key, value in values.items() if key not in own
@@ -123,7 +144,7 @@ class StorageNetwork(Section):
     """The network between servers and storage targets."""
 
     technology: StorageTechnology = Field(
-        description="How blocks travel: nvmeof-rdma or nvmeof-tcp."
+        description="How blocks travel, such as nvmeof-rdma or nvmeof-tcp."
     )
     targets: Count = Field(description="Number of storage targets.")
     switch: Name | None = Field(

@@ -8,6 +8,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from eastwest.catalog.load import Catalog, catalog
+from eastwest.catalog.technology import named
+from eastwest.catalog.world import shared_nominal
 from eastwest.errors import UserError
 from eastwest.spec.marks import Path
 from eastwest.spec.overrides import Override
@@ -21,14 +23,6 @@ NAMES: tuple[tuple[Path, str], ...] = (
     (("networks", "storage", "switch"), "switch"),
     (("networks", "management", "switch"), "switch"),
 )
-# What a switch's technology must be for the network's; NVMe over fabrics runs on both.
-NEEDS = {
-    "infiniband": ("infiniband",),
-    "roce": ("ethernet",),
-    "ethernet-tcp": ("ethernet",),
-    "nvmeof-rdma": ("infiniband", "ethernet"),
-    "nvmeof-tcp": ("ethernet",),
-}
 
 
 def check_names(
@@ -53,7 +47,7 @@ def check_names(
     _check_model(values, facts, collector, config_path)
     for network in ("compute", "storage"):
         _check_switch(values, network, facts, collector)
-    _check_tcp(values, collector)
+    _check_compute(values, collector)
     if isinstance(overrides, tuple) and all(isinstance(o, Override) for o in overrides):
         facts = facts.with_overrides({o.key: o.value for o in overrides})
     _check_gpus(values, facts, collector)
@@ -107,13 +101,13 @@ def _check_switch(
 ) -> None:
     path: Path = ("networks", network, "switch")
     switch, technology = _at(values, path), _at(values, ("networks", network, "technology"))
-    if not isinstance(switch, str) or not isinstance(technology, str) or technology not in NEEDS:
+    if not isinstance(switch, str) or not facts.has("switch", switch, "technology"):
         return
-    if not facts.has("switch", switch, "technology"):
-        return
+    entries = named(shared_nominal(), str(technology))
     found = str(facts.fact("switch", switch, "technology").value)
-    if found not in NEEDS[technology]:
-        wanted = " or ".join(NEEDS[technology])
+    needs = sorted({p.link_layer for entry in entries for p in entry.packets})
+    if needs and found not in needs:
+        wanted = " or ".join(needs)
         collector.add(
             path,
             f"{switch} is a switch for {found}; {technology} needs one for {wanted}",
@@ -121,20 +115,34 @@ def _check_switch(
         )
 
 
-def _check_tcp(values: dict[str, Any], collector: Collector) -> None:
-    """Refuse GPUDirect with TCP/IP, and sockets without it: both would silently do nothing."""
+def _check_compute(values: dict[str, Any], collector: Collector) -> None:
+    """Refuse GPUDirect and sockets where the technology has none (they would silently do nothing),
+    and an MTU that it cannot have."""
     compute: Path = ("networks", "compute")
     technology = _at(values, (*compute, "technology"))
-    if technology == "ethernet-tcp" and _at(values, (*compute, "gpudirect")) is True:
-        collector.add(
-            (*compute, "gpudirect"),
-            "the kernel's TCP/IP cannot reach GPU memory",
-            "use roce, or set it false",
-        )
-    if technology in ("infiniband", "roce") and _at(values, (*compute, "sockets")) is not None:
+    entries = named(shared_nominal(), str(technology))
+    if not entries:
+        return
+    wanted = _at(values, (*compute, "gpudirect"))
+    if isinstance(wanted, bool) and wanted not in {entry.gpudirect for entry in entries}:
+        collector.add((*compute, "gpudirect"), *_other_way(str(technology), wanted))
+    if _at(values, (*compute, "sockets")) is not None and not any(e.sockets for e in entries):
         collector.add(
             (*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True
         )
+    mtu = _at(values, (*compute, "mtu"))
+    if isinstance(mtu, int) and not collector.has((*compute, "mtu")):
+        try:
+            entries[0].packet.payload_bytes(mtu)
+        except UserError as error:
+            collector.take((*compute, "mtu"), error)
+
+
+def _other_way(technology: str, wanted: bool) -> tuple[str, str]:
+    """Say that a technology has no form with GPUDirect, or none without, and what to do."""
+    if wanted:
+        return f"{technology} cannot reach GPU memory", "use roce, or set it false"
+    return f"{technology} always reaches GPU memory itself", "leave it out, or set it true"
 
 
 def _check_gpus(values: dict[str, Any], facts: Catalog, collector: Collector) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from eastwest.catalog.load import catalog
+from eastwest.catalog.technology import Network, words
+from eastwest.catalog.world import shared_nominal
 from eastwest.spec.cluster import Cluster, ComputeNetwork
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -31,6 +33,11 @@ def json_schema(topology_params: dict[str, type[BaseModel]]) -> Schema:
     compute = definitions["ComputeNetwork"]
     del compute["properties"]["options"]
     _add_topologies(compute, definitions, topology_params)
+    for definition, network in (
+        (compute, Network.COMPUTE),
+        (definitions["StorageNetwork"], Network.STORAGE),
+    ):
+        definition["properties"]["technology"]["enum"] = list(words(shared_nominal(), network))
     for definition in (schema, *definitions.values()):
         _add_names(definition)
     stripped: Schema = _without_titles(schema)

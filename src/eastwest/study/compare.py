@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from eastwest.catalog.technology import technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
 from eastwest.spec.cluster import Cluster
@@ -26,7 +27,7 @@ from eastwest.study.record import table
 from eastwest.study.run import Job, prepare
 from eastwest.study.situation import Situation, situate
 from eastwest.study.variants import file_technology
-from eastwest.transport.technology import technology_ids
+from eastwest.transport import abilities
 
 SMALL_bytes = 8
 CURVE_bytes = tuple(2**n for n in range(10, 34))
@@ -174,7 +175,7 @@ def _banded(row: Judged, drawn: Draws) -> Judged:
 
 def can_carry(row: Judged) -> bool:
     """Whether GPUs can exchange gradients over it: a store is no network between them."""
-    return row.situation.technology.transport != "nvmeof"
+    return abilities(row.situation.technology).carries_gpus
 
 
 def _fastest(rows: Sequence[Judged]) -> Judged:
@@ -203,8 +204,8 @@ def hold_against(best: Judged, rows: Sequence[Judged]) -> Judged | None:
     what differs.
     """
     others = [r for r in rows if can_carry(r) and r is not best]
-    tcp = [r for r in others if r.situation.technology.transport == "tcp"]
-    held = tcp if tcp and best.situation.technology.transport != "tcp" else others
+    tcp = [r for r in others if abilities(r.situation.technology).kernel]
+    held = tcp if tcp and not abilities(best.situation.technology).kernel else others
     if not held:
         return None
     limit = (1 + TIED) * _fastest(held).option.step_s
@@ -240,7 +241,7 @@ def _tied(best: Judged, rows: Sequence[Judged], drawn: Draws | None) -> list[wor
 def _is_staged(row: Judged, best: Judged) -> bool:
     """Whether a row is the best one's network through host memory."""
     here, there = row.situation.technology, best.situation.technology
-    same = can_carry(row) and here.header == there.header
+    same = can_carry(row) and here.name == there.name
     return same and there.gpudirect and not here.gpudirect
 
 

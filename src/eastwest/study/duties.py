@@ -3,6 +3,7 @@ work, not at the GPUs'."""
 
 from __future__ import annotations
 
+from eastwest.catalog.technology import technology
 from eastwest.study.run import Job
 from eastwest.study.situation import management_plan, situate
 from eastwest.units import format_bytes_rate, format_size, format_time
@@ -19,14 +20,15 @@ def _storage(job: Job) -> list[str]:
     cluster, world = job.cluster, job.world
     if cluster.networks.storage is None:
         return []
-    situation = situate(cluster, world, cluster.networks.storage.technology)
+    entry = technology(world, cluster.networks.storage.technology)
+    situation = situate(cluster, world, entry.id)
     if situation.path is None:
         return [f"The storage network cannot be built: {situation.refused}."]
     path = situation.path
     size = parameters(job.inputs.model) * world.number("duty", "checkpoint", "bytes_per_parameter")
     rate = path.rate_Bps * path.nics * cluster.servers
     return [
-        f"{situation.label.removesuffix(' via the store')} is for storage: a checkpoint of "
+        f"{entry.label} is for storage: a checkpoint of "
         f"{format_size(size)} takes "
         f"{format_time(size / rate)} at {format_bytes_rate(rate)}, bound by {path.limits[0][0]}."
     ]

@@ -61,7 +61,6 @@ def _predict(expectation: Expectation, job: Job, situation: Situation) -> float:
         return job.step(situation).idle_share
     if expectation.subject == "latency":
         return situation.path.latency_s(size) if situation.path else 0.0
-    operation = "sendrecv" if expectation.subject == "send_receive" else expectation.subject
     comm = communicator(situation, job.world, job.everyone())
-    found = job.estimator.estimate(operation, size, comm)
+    found = job.estimator.estimate(expectation.subject, size, comm)
     return found.time_s if expectation.unit == "s" else found.busbw_Bps

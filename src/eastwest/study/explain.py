@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eastwest.catalog.load import Fact
+from eastwest.catalog.technology import technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError, unknown_name
 from eastwest.fabric.distance import switches_between
@@ -28,10 +29,9 @@ from eastwest.spec.cluster import Cluster
 from eastwest.study.check import link_rate_Bps, server_nics
 from eastwest.study.situation import Situation, domain_gpus, path_over, situate, way_of
 from eastwest.table import Column, Table, plain
-from eastwest.transport import nvlink
+from eastwest.transport import abilities, nvlink
 from eastwest.transport.endpoint import Endpoint
 from eastwest.transport.stages import Path, Stage
-from eastwest.transport.technology import technology_ids
 from eastwest.units import format_size, format_time
 
 LARGEST_bytes = 2**50
@@ -337,7 +337,7 @@ def _between(
     plan, tech, cluster = situation.plan, situation.technology, situation.cluster
     if plan is None or situation.path is None:
         raise UserError(situation.refused)
-    if tech.transport == "nvmeof":
+    if abilities(tech).through_store:
         return (
             situation.path,
             None,

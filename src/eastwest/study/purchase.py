@@ -3,10 +3,12 @@ carry it make one bill."""
 
 from __future__ import annotations
 
+from eastwest.catalog.packets import LinkLayer
 from eastwest.catalog.world import World
 from eastwest.design.bom import Bill, bill
 from eastwest.errors import UserError
 from eastwest.study.situation import Situation
+from eastwest.transport import abilities
 
 
 def network_bill(situation: Situation, world: World) -> Bill:
@@ -23,19 +25,19 @@ def network_bill(situation: Situation, world: World) -> Bill:
     if plan is None:
         raise UserError(situation.refused)
     speaks = world.text("switch", plan.switch.id, "technology")
-    nvmeof = tech.transport == "nvmeof"
-    known = world.has("nic", tech.nic, "ports") and not nvmeof
+    stored = abilities(tech).through_store
+    known = world.has("nic", tech.nic, "ports") and not stored
     ports = int(world.number("nic", tech.nic, "ports")) if known else 1
     rate = (
         world.number("server", situation.cluster.server, "storage_nic_Bps")
-        if nvmeof
+        if stored
         else tech.nic_Bps
     )
     return bill(
         plan,
         world,
-        network="storage" if nvmeof else "management" if tech.fabric == "management" else "compute",
-        technology="infiniband" if speaks == "infiniband" else "ethernet",
+        network=tech.network,
+        technology=LinkLayer(speaks) if speaks in set(LinkLayer) else LinkLayer.ETHERNET,
         rate_Bps=rate / plan.demand.planes,
         nic_id=tech.nic if known else None,
         nics_per_server=-(-plan.demand.rails // ports),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from eastwest.catalog.packets import LinkLayer
+from eastwest.catalog.technology import Technology, technology
 from eastwest.catalog.world import World, nominal
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.estimate import Estimator
@@ -28,10 +30,9 @@ from eastwest.study.check import (
 )
 from eastwest.study.variants import file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
-from eastwest.transport import TRANSPORTS
+from eastwest.transport import TRANSPORTS, abilities
 from eastwest.transport.endpoint import Endpoint, Store, Way
 from eastwest.transport.stages import Path
-from eastwest.transport.technology import Technology, technology
 from eastwest.workload.layout import Group
 
 
@@ -61,7 +62,8 @@ def situate(cluster: Cluster, world: World, id: str) -> Situation:
         if id == own:
             tech = shown(file_variant(cluster, tech, world))
             changed, plan = cluster, compute_plan(cluster)
-        elif tech.transport == "nvmeof":
+        elif abilities(tech).through_store:
+            tech = shown(tech)
             changed, plan = cluster, _store_plan(cluster)
             tech = _on_storage_switch(tech, plan, world)
         else:
@@ -100,11 +102,10 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
 
 
 def _on_storage_switch(tech: Technology, plan: Plan, world: World) -> Technology:
-    """Return NVMe-oF on the storage network as it is: RDMA over InfiniBand where its switches speak
-    that."""
+    """Return NVMe-oF on the storage network as it is, in the packets that its switches speak."""
     speaks = world.text("switch", plan.switch.id, "technology")
-    header = "infiniband" if speaks == "infiniband" and tech.header == "roce" else tech.header
-    return replace(tech, switches=(plan.switch.id,), header=header)
+    packet = tech.over(LinkLayer(speaks)) if speaks in set(LinkLayer) else tech.packet
+    return replace(tech, switches=(plan.switch.id,), packet=packet)
 
 
 def cluster_fabric(cluster: Cluster) -> Fabric:
@@ -190,23 +191,22 @@ def network_path(cluster: Cluster, world: World, tech: Technology, plan: Plan) -
 
 def path_over(cluster: Cluster, world: World, tech: Technology, way: Way, plan: Plan) -> Path:
     """Return the path between two servers that ``way`` apart are."""
-    nvmeof = tech.transport == "nvmeof"
-    own = nvmeof or tech.nic == "none"  # the server board's
+    stored = abilities(tech).through_store
     built = cluster.networks.compute.nics or 0
-    graph = server_graph(world, cluster.server, nics=built, nic="" if own else tech.nic)
-    nics = plan.demand.rails if nvmeof else tech.nics or server_nics(cluster)
+    graph = server_graph(world, cluster.server, nics=built, nic="" if stored else tech.nic)
+    nics = plan.demand.rails if stored else tech.nics or server_nics(cluster)
     end = Endpoint(
         graph=graph,
         cores=world.number("server", cluster.server, "cores"),
         nic_Bps=world.number("server", cluster.server, "storage_nic_Bps")
-        if nvmeof
+        if stored
         else tech.nic_Bps,
         nics=nics,
         mtu_bytes=tech.mtu_bytes,
         sockets=tech.sockets,
-        store=_store(cluster, world) if nvmeof else None,
+        store=_store(cluster, world) if stored else None,
     )
-    return TRANSPORTS[tech.transport].path(tech.label, tech.header, end, way, world)
+    return TRANSPORTS[tech.transport].path(tech.label, tech.packet, end, way, world)
 
 
 def _store(cluster: Cluster, world: World) -> Store | None:
@@ -308,9 +308,6 @@ def _pcie_Bps(world: World, server: str) -> float:
     )
 
 
-_OPERATION = {"send": "sendrecv"}
-
-
 def communicate(situation: Situation, world: World, estimator: Estimator) -> Communicate:
     """Return the function that times a step's communication on this network."""
     known: dict[Group, Communicator] = {}
@@ -320,6 +317,6 @@ def communicate(situation: Situation, world: World, estimator: Estimator) -> Com
             return 0.0
         if group not in known:
             known[group] = communicator(situation, world, group)
-        return estimator.estimate(_OPERATION.get(op, op), size_bytes, known[group]).time_s
+        return estimator.estimate(op, size_bytes, known[group]).time_s
 
     return seconds

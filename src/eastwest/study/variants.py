@@ -9,32 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eastwest.catalog.world import World
+from eastwest.catalog.technology import Network, Technology, meant
+from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
 from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
 from eastwest.study.check import compute_plan, link_rate_Bps, server_nics
-from eastwest.transport.technology import Technology
+from eastwest.transport import abilities
 
-# The entry whose stack, sockets and switches stand for a file's Ethernet of at least this rate.
-_TCP_BY_RATE = (
-    ("tcp-400g", 25e9),
-    ("tcp-100g", 2.5e9),
-    ("tcp-10g", 0.25e9),
-    ("gigabit-ethernet", 0.0),
-)
 KEPT_OPTIONS = ("oversubscription",)
-_FILE_TECHNOLOGY = {"infiniband": "infiniband", "ethernet": "roce", "management": "ethernet-tcp"}
 
 
 def file_technology(cluster: Cluster) -> str:
     """Return the technology entry that the file's compute network is: ``infiniband-gpudirect`` or
     such."""
     compute = cluster.networks.compute
-    if compute.technology == "ethernet-tcp":
-        rate = link_rate_Bps(cluster)
-        return next(id for id, least_Bps in _TCP_BY_RATE if rate >= least_Bps)
-    return f"{compute.technology}-{'gpudirect' if compute.gpudirect else 'staged'}"
+    world, rate_Bps = nominal(cluster.facts()), link_rate_Bps(cluster)
+    return meant(world, compute.technology, compute.gpudirect, rate_Bps).id
 
 
 def fitted(technology: Technology, cluster: Cluster, world: World) -> Technology:
@@ -55,8 +46,11 @@ def fitted(technology: Technology, cluster: Cluster, world: World) -> Technology
 
 
 def shown(technology: Technology) -> Technology:
-    """Return a technology whose label tells its NICs: ``InfiniBand + GPUDirect RDMA, 8 x 400G``."""
-    if technology.transport == "nvmeof" or technology.fabric == "management":
+    """Return a technology whose label tells its NICs, ``InfiniBand + GPUDirect, 8 x 400G``, or its
+    detour."""
+    if abilities(technology).through_store:
+        return replace(technology, label=f"{technology.label} via the store")
+    if technology.network is not Network.COMPUTE:
         return technology
     links = f"{technology.nics} x {technology.nic_Bps * 8 / 1e9:g}G"
     return replace(technology, label=f"{technology.label}, {links}")
@@ -66,9 +60,7 @@ def variant(cluster: Cluster, technology: Technology, switch: str) -> Cluster:
     """Return the cluster with this technology's network and one of its switches."""
     compute = cluster.networks.compute
     update = {
-        "technology": "ethernet-tcp"
-        if technology.transport == "tcp"
-        else _FILE_TECHNOLOGY[technology.fabric],
+        "technology": technology.name,
         "switch": switch,
         "gpudirect": technology.gpudirect,
         "nic": None,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from eastwest.workload.layout import Group
 
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_receive")
 KINDS = ("tensor", "context", "expert", "pipeline", "data")
 PARTS = (
     "compute",
@@ -34,8 +34,8 @@ class Communicate(Protocol):
     """Whoever knows the network: returns the seconds of one collective or message.
 
     ``op`` is one of COLLECTIVES, ``size_bytes`` follows nccl-tests (all-gather: output;
-    reduce-scatter: input; all-to-all: what one rank sends in all, itself included; send: the
-    message), ``kind`` one of KINDS.
+    reduce-scatter: input; all-to-all: what one rank sends in all, itself included; send_receive:
+    the message), ``kind`` one of KINDS.
     """
 
     def __call__(self, op: str, size_bytes: float, group: Group, kind: str) -> float:

@@ -209,7 +209,9 @@ def _pipeline(inputs: StepInput, group: Group, count: int) -> list[Message]:
     size = _tokens(inputs) * inputs.model.hidden * inputs.recipe.element_bytes / share
     repeats = float(count * inputs.recipe.interleave)
     return [
-        Message(f"{phase} send", "send", size, group, "pipeline", "microbatch", repeats, phase)
+        Message(
+            f"{phase} send", "send_receive", size, group, "pipeline", "microbatch", repeats, phase
+        )
         for phase in ("forward", "backward")
     ]
 

@@ -250,7 +250,7 @@ def plain_network(
 
     def communicate(op: str, size_bytes: float, group: Group, kind: str) -> float:
         share_Bps = nic_Bps * node_gpus / group.concurrent_per_node
-        if op == "send":
+        if op == "send_receive":
             return launch_s + size_bytes / (share_Bps if group.nodes > 1 else scaleup_Bps)
         if op == "all_to_all" and group.nodes > 1:
             remote = size_bytes * (group.ranks - group.ranks_per_node) / group.ranks

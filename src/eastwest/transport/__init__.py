@@ -2,17 +2,24 @@
 that many share.
 
 A family of modules, one a kind of endpoint, registered here by the name that ``technology.csv``
-gives. A transport is a module with ``path(name, header, end, way, world) -> Path``.
+gives. A transport is a module with
 
-To add one: write ``x.py`` with that function and add a line to ``TRANSPORTS``.
+- ``ABILITIES``: what it can do, for all who must know (see :class:`Abilities`);
+- ``path(name, packet, end, way, world) -> Path``: its stages and limits.
+
+To add one: write ``x.py`` with those, add a line to ``TRANSPORTS``, and rows to ``technology.csv``
+that name it; their ``names`` are what a cluster file may then say.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from eastwest.catalog.packets import PacketFormat
+from eastwest.catalog.technology import Technology
 from eastwest.catalog.world import World
 from eastwest.registry import Registry
+from eastwest.transport.abilities import Abilities
 from eastwest.transport.endpoint import Endpoint, Way
 from eastwest.transport.stages import Path
 
@@ -20,8 +27,10 @@ from eastwest.transport.stages import Path
 class Transport(Protocol):
     """What a transport module offers."""
 
-    def path(self, name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
-        """Return the path between two servers alike; ``header`` is its packet format."""
+    ABILITIES: Abilities
+
+    def path(self, name: str, packet: PacketFormat, end: Endpoint, way: Way, world: World) -> Path:
+        """Return the path between two servers alike, with packets of this format."""
         ...
 
 
@@ -34,3 +43,8 @@ TRANSPORTS: Registry[Transport] = Registry(
         "nvmeof": "eastwest.transport.nvmeof",
     },
 )
+
+
+def abilities(technology: Technology) -> Abilities:
+    """Return what a technology's transport can do."""
+    return TRANSPORTS[technology.transport].ABILITIES

@@ -1,4 +1,4 @@
-"""What every transport starts from: the two ends, the way between them, and what packets weigh.
+"""What every transport starts from: the two ends and the way between them.
 
 One idea: a transport knows stages; where the message starts, how many switches it crosses and how
 long the cables are comes from here.
@@ -13,8 +13,6 @@ from eastwest.catalog.world import World
 from eastwest.errors import UserError
 from eastwest.fabric.server import Flow, Route, ServerGraph, Structure, joined, route
 from eastwest.transport.stages import Place, Stage
-
-RDMA_MTUS = (4096, 2048, 1024, 512, 256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,42 +89,6 @@ class Way:
                 )
             )
         return tuple(stages)
-
-
-def path_mtu_bytes(ethernet_mtu_bytes: int, world: World) -> int:
-    """Return the RDMA path MTU that fits an Ethernet MTU: 1500 -> 1024, 4096 -> 2048, 4200 and 9000
-    -> 4096."""
-    room = ethernet_mtu_bytes - world.number("header", "roce", "mtu_overhead_bytes")
-    for mtu in RDMA_MTUS:
-        if mtu <= room:
-            return mtu
-    raise UserError(f"an Ethernet MTU of {ethernet_mtu_bytes} has no room for an RDMA packet")
-
-
-def packet_bytes(header: str, mtu_bytes: int, world: World, timestamps: bool = True) -> int:
-    """Return the payload of a full packet: RDMA's path MTU, or TCP's segment within the Ethernet
-    MTU."""
-    if header == "infiniband":
-        return mtu_bytes
-    if header == "roce":
-        return mtu_bytes if mtu_bytes in RDMA_MTUS else path_mtu_bytes(mtu_bytes, world)
-    inside = world.number("header", "tcp", "ip_tcp_bytes")
-    inside += world.number("header", "tcp", "timestamp_bytes") if timestamps else 0
-    if mtu_bytes <= inside:
-        raise UserError(f"an MTU of {mtu_bytes} has no room for a TCP segment")
-    return int(mtu_bytes - inside)
-
-
-def header_efficiency(
-    header: str, payload_bytes: int, world: World, timestamps: bool = True
-) -> float:
-    """Return payload over bytes on the wire for packets with this payload."""
-    if header == "tcp":
-        around = sum(world.number("header", "tcp", a) for a in ("frame_bytes", "ip_tcp_bytes"))
-        around += world.number("header", "tcp", "timestamp_bytes") if timestamps else 0
-    else:
-        around = world.number("header", header, "packet_bytes")
-    return payload_bytes / (payload_bytes + around)
 
 
 @functools.lru_cache(maxsize=256)

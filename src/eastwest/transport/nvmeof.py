@@ -14,24 +14,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from eastwest.catalog.packets import PacketFormat
 from eastwest.catalog.world import World
 from eastwest.errors import UserError
 from eastwest.transport import rdma, tcp
-from eastwest.transport.endpoint import Endpoint, Way, binding, header_efficiency, packet_bytes
+from eastwest.transport.abilities import Abilities
+from eastwest.transport.endpoint import Endpoint, Way, binding
 from eastwest.transport.rdma_staged import copy_stages
 from eastwest.transport.stages import Path, Place, Stage
 
+ABILITIES = Abilities(
+    ("infiniband", "roce", "tcp"), reaches_gpu=True, carries_gpus=False, through_store=True
+)
 
-def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+
+def path(name: str, packet: PacketFormat, end: Endpoint, way: Way, world: World) -> Path:
     """Return the path of a message that one GPU writes to the store and another reads from it."""
     if end.store is None:
         raise UserError(f"{name} needs a storage network with targets (networks.storage)")
     store = end.store
-    packet = packet_bytes(header, end.mtu_bytes, world)
-    efficiency = header_efficiency(header, packet, world)
+    payload = packet.payload_bytes(end.mtu_bytes)
+    efficiency = packet.efficiency(payload)
     wire = end.nic_Bps * efficiency
     target = store.targets / (store.servers * end.nics)
-    over_tcp = header == "tcp"
+    over_tcp = packet.kernel
     limits = [
         ("the storage NIC's line", wire),
         ("the ports of all targets", target * store.ports * store.port_Bps * efficiency),
@@ -51,11 +57,11 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     bound = binding(limits)
     rate = bound[0][1]
     memory = 4.0 * rate * end.nics if over_tcp else 0.0
-    stages, alone = _stages(header, end, way, world, wire, packet), min(wire, limits[1][1])
+    stages, alone = _stages(packet, end, way, world, wire, payload), min(wire, limits[1][1])
     return Path(
         name,
         stages,
-        packet,
+        payload,
         efficiency,
         rate,
         max(rate, alone),
@@ -88,13 +94,12 @@ class _Crossing:
 
 
 def _crossing(
-    header: str, end: Endpoint, way: Way, world: World, wire: float, to_target: bool
+    packet: PacketFormat, end: Endpoint, way: Way, world: World, wire: float, to_target: bool
 ) -> _Crossing:
     target = replace(end, in_gpu=False)
-    carry = tcp if header == "tcp" else None
+    carry = tcp if packet.kernel else rdma
     near, far = (end, target) if to_target else (target, end)
-    send = carry.send(near, world) if carry else rdma.send(header, near, world)
-    receive = carry.receive(far, world) if carry else rdma.receive(header, far, world)
+    send, receive = carry.send(packet, near, world), carry.receive(packet, far, world)
     ours, theirs = ([s for s in side if s.place is Place.CPU] for side in (send, receive))
     hardware = [s for s in (*send, *way.stages(world, wire), *receive) if s.place is not Place.CPU]
     server, other = (ours, theirs) if to_target else (theirs, ours)
@@ -131,14 +136,14 @@ def _software(
     )
 
 
-def _hardware(name: str, crossing: _Crossing, data: bool, packet: int) -> Stage:
+def _hardware(name: str, crossing: _Crossing, data: bool, payload: int) -> Stage:
     """Return NICs, PCIe, cables and switches of a crossing as one stage; software that is slower
     hides its bytes."""
     fixed = sum(s.message_s + s.packet_s for s in crossing.hardware)
     slowest = max(s.byte_s for s in crossing.hardware)
     software = max(
         (
-            sum(s.byte_s + s.packet_s / packet for s in side)
+            sum(s.byte_s + s.packet_s / payload for s in side)
             for side in (crossing.server, crossing.target)
         ),
         default=0.0,
@@ -155,7 +160,7 @@ def _hardware(name: str, crossing: _Crossing, data: bool, packet: int) -> Stage:
 
 
 def _stages(
-    header: str, end: Endpoint, way: Way, world: World, wire: float, packet: int
+    packet: PacketFormat, end: Endpoint, way: Way, world: World, wire: float, payload: int
 ) -> tuple[Stage, ...]:
     """Return the detour's stages: the write is whole before the read begins, so nothing of the two
     overlaps.
@@ -167,15 +172,15 @@ def _stages(
     def nvmeof(attribute: str) -> float:
         return world.number("stack", "nvmeof", attribute)
 
-    staged = header == "tcp" and end.in_gpu
-    data_end, capsule_end = replace(end, in_gpu=header != "tcp"), replace(end, in_gpu=False)
-    out = _crossing(header, data_end, way, world, wire, True)
-    back = _crossing(header, data_end, way, world, wire, False)
-    ask = _crossing(header, capsule_end, way, world, wire, True)
-    answer = _crossing(header, capsule_end, way, world, wire, False)
+    staged = packet.kernel and end.in_gpu
+    data_end, capsule_end = replace(end, in_gpu=not packet.kernel), replace(end, in_gpu=False)
+    out = _crossing(packet, data_end, way, world, wire, True)
+    back = _crossing(packet, data_end, way, world, wire, False)
+    ask = _crossing(packet, capsule_end, way, world, wire, True)
+    answer = _crossing(packet, capsule_end, way, world, wire, False)
     submit, complete, target = (nvmeof(f"{name}_s") for name in ("submit", "complete", "target"))
     handle = "the target's CPU, or its offload, takes the command from a queue"
-    over_tcp = header == "tcp"
+    over_tcp = packet.kernel
     return (
         *(copy_stages("sender", end, world) if staged else ()),
         _software(
@@ -186,7 +191,7 @@ def _stages(
             over_tcp,
             "block layer, driver, command capsule",
         ),
-        _hardware("capsule and payload to the target", out, True, packet),
+        _hardware("capsule and payload to the target", out, True, payload),
         _software(
             "target handles the write",
             "network",
@@ -203,7 +208,7 @@ def _stages(
             byte_s=1.0 / nvmeof("drive_write_Bps"),
             why="into its protected buffer, one drive a command",
         ),
-        _hardware("completion to the writer", answer, False, packet),
+        _hardware("completion to the writer", answer, False, payload),
         _software(
             "complete the write",
             "sender",
@@ -230,7 +235,7 @@ def _stages(
             False,
             "block layer, driver, command capsule",
         ),
-        _hardware("capsule to the target", ask, False, packet),
+        _hardware("capsule to the target", ask, False, payload),
         _software(
             "target handles the read", "network", target, (*ask.target, *back.target), False, handle
         ),
@@ -242,7 +247,7 @@ def _stages(
             byte_s=1.0 / nvmeof("drive_read_Bps"),
             why="the write may still lie in its buffer; a cold read does not",
         ),
-        _hardware("payload to the reader", back, True, packet),
+        _hardware("payload to the reader", back, True, payload),
         _software(
             "complete the read",
             "receiver",

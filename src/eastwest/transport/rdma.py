@@ -10,24 +10,26 @@ InfiniBand and RoCEv2 differ in headers, in the NIC's work for UDP/IP, and in th
 
 from __future__ import annotations
 
+from eastwest.catalog.packets import PacketFormat
 from eastwest.catalog.world import World
 from eastwest.fabric.server import bottlenecks, route
+from eastwest.transport.abilities import Abilities
 from eastwest.transport.endpoint import (
     Endpoint,
     Way,
     binding,
     direct_flows,
-    header_efficiency,
-    packet_bytes,
 )
 from eastwest.transport.stages import Path, Place, Stage
 
+ABILITIES = Abilities(("infiniband", "roce"), reaches_gpu=True)
 
-def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+
+def path(name: str, packet: PacketFormat, end: Endpoint, way: Way, world: World) -> Path:
     """Return the path of one-sided writes between GPU memories (or host memories, if ``end`` says
     so)."""
-    packet = packet_bytes(header, end.mtu_bytes, world)
-    efficiency = header_efficiency(header, packet, world)
+    payload = packet.payload_bytes(end.mtu_bytes)
+    efficiency = packet.efficiency(payload)
     wire = end.nic_Bps * efficiency
     inside = bottlenecks(end.graph, direct_flows(end))
     limits = binding([("the NIC's line", wire), *inside])
@@ -38,8 +40,8 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     )[0][1]
     return Path(
         name,
-        (*send(header, end, world), *way.stages(world, wire), *receive(header, end, world)),
-        packet,
+        (*send(packet, end, world), *way.stages(world, wire), *receive(packet, end, world)),
+        payload,
         efficiency,
         rate,
         max(rate, min(wire, alone)),
@@ -58,7 +60,7 @@ def cores(server_Bps: float, world: World) -> float:
     return server_Bps / world.number("stack", "verbs", "message_bytes") * message_s
 
 
-def send(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
+def send(packet: PacketFormat, end: Endpoint, world: World) -> tuple[Stage, ...]:
     """Return the sender's stages."""
 
     def verbs(attribute: str) -> float:
@@ -103,15 +105,15 @@ def send(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
                 why=f"the NIC reads the payload straight from {memory} memory",
             ),
         ]
-    return (*stages, nic_stage(header, "sender", world))
+    return (*stages, nic_stage(packet, "sender", world))
 
 
-def receive(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
+def receive(packet: PacketFormat, end: Endpoint, world: World) -> tuple[Stage, ...]:
     """Return the receiver's stages: no CPU, until somebody looks at the data."""
     memory = "GPU" if end.in_gpu else "host"
     write_s = world.number("stack", "verbs", "gpu_write_s" if end.in_gpu else "host_write_s")
     return (
-        nic_stage(header, "receiver", world),
+        nic_stage(packet, "receiver", world),
         Stage(
             f"write {memory} memory",
             Place.PCIE,
@@ -132,11 +134,10 @@ def receive(header: str, end: Endpoint, world: World) -> tuple[Stage, ...]:
     )
 
 
-def nic_stage(header: str, side: str, world: World) -> Stage:
-    """Return the NIC's own work on one side."""
-    kind = "roce" if header == "roce" else "infiniband"
+def nic_stage(packet: PacketFormat, side: str, world: World) -> Stage:
+    """Return the NIC's own work on one side, for packets of a format."""
     why = "builds and checks packets, keeps the connection's state in hardware"
-    return Stage("NIC", Place.NIC, side, world.number("stack", "verbs", f"nic_{kind}_s"), why=why)
+    return Stage("NIC", Place.NIC, side, world.number("packet", packet.id, "nic_s"), why=why)
 
 
 def _pcie_Bps(end: Endpoint) -> float:

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from eastwest.catalog.packets import PacketFormat
 from eastwest.catalog.world import World
 from eastwest.fabric.server import Flow, bottlenecks, route
 from eastwest.transport import rdma
+from eastwest.transport.abilities import Abilities
 from eastwest.transport.endpoint import (
     Endpoint,
     Way,
     binding,
-    header_efficiency,
-    packet_bytes,
     staged_flows,
 )
 from eastwest.transport.stages import Path, Place, Stage
 
+ABILITIES = Abilities(("infiniband", "roce"))
 
-def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+
+def path(name: str, packet: PacketFormat, end: Endpoint, way: Way, world: World) -> Path:
     """Return the path through host memory on both sides."""
-    packet = packet_bytes(header, end.mtu_bytes, world)
-    efficiency = header_efficiency(header, packet, world)
+    payload = packet.payload_bytes(end.mtu_bytes)
+    efficiency = packet.efficiency(payload)
     wire = end.nic_Bps * efficiency
     inside = host_limits(end, staged_flows(end), world)
     limits = binding([("the NIC's line", wire), *inside])
@@ -34,9 +36,9 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     host = replace(end, in_gpu=False)
     stages = (
         *copy_stages("sender", end, world),
-        *rdma.send(header, host, world),
+        *rdma.send(packet, host, world),
         *way.stages(world, wire),
-        *rdma.receive(header, host, world),
+        *rdma.receive(packet, host, world),
         *copy_stages("receiver", end, world),
     )
     # Each NIC's bytes are written and read once on the way out and once on the way in.
@@ -45,7 +47,7 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     return Path(
         name,
         stages,
-        packet,
+        payload,
         efficiency,
         rate,
         max(rate, alone),
@@ -98,7 +100,4 @@ def host_limits(end: Endpoint, flows: tuple[Flow, ...], world: World) -> list[tu
     """Return the limits of flows through host memory; the cache keeps a share of them out of
     DRAM."""
     kept = 1 - world.number("stack", "host", "cache_share")
-    return [
-        (name, rate / kept if name.startswith("memory") else rate)
-        for name, rate in bottlenecks(end.graph, flows)
-    ]
+    return bottlenecks(replace(end.graph, memory_share=end.graph.memory_share / kept), flows)

@@ -12,28 +12,34 @@ side.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from eastwest.catalog.packets import PacketFormat
 from eastwest.catalog.world import World
+from eastwest.transport.abilities import Abilities
 from eastwest.transport.endpoint import (
     Endpoint,
     Way,
     binding,
-    header_efficiency,
-    packet_bytes,
     staged_flows,
 )
 from eastwest.transport.rdma_staged import alone_Bps, copy_stages, host_limits
 from eastwest.transport.stages import Path, Place, Stage
 
+ABILITIES = Abilities(("tcp",), kernel=True)
 
-def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
+
+def path(name: str, packet: PacketFormat, end: Endpoint, way: Way, world: World) -> Path:
     """Return the path of kernel TCP between GPU memories."""
-    packet = packet_bytes(header, end.mtu_bytes, world)
-    efficiency = header_efficiency(header, packet, world)
+    payload = packet.payload_bytes(end.mtu_bytes)
+    efficiency = packet.efficiency(payload)
     wire = end.nic_Bps * efficiency
-    stages = (*send(end, world), *way.stages(world, wire), *receive(end, world))
-    receiver, sender = (_core_s_per_B(stages, side, packet) for side in ("receiver", "sender"))
+    host = replace(end, in_gpu=False)
+    between = (*send(packet, host, world), *way.stages(world, wire), *receive(packet, host, world))
+    before, after = copies(end, world)
+    receiver, sender = (_core_s_per_B(between, side, payload) for side in ("receiver", "sender"))
     cores = end.cores * world.number("stack", "host", "network_cores_share")
-    round_trip = 2 * sum(s.message_s + s.packet_s for s in stages if "GPU" not in s.name)
+    round_trip = 2 * sum(s.message_s + s.packet_s for s in between)
     sockets = max(1, end.sockets)
     windows = sockets * world.number("stack", "tcp", "window_bytes") / round_trip
     flows_cores = sockets / receiver
@@ -52,8 +58,8 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     alone = min(wire, alone_Bps(end), flows_cores, windows)
     return Path(
         name,
-        stages,
-        packet,
+        (*before, *between, *after),
+        payload,
         efficiency,
         rate,
         max(rate, alone),
@@ -65,22 +71,29 @@ def path(name: str, header: str, end: Endpoint, way: Way, world: World) -> Path:
     )
 
 
-def _core_s_per_B(stages: tuple[Stage, ...], side: str, packet: int) -> float:
+def _core_s_per_B(stages: tuple[Stage, ...], side: str, payload: int) -> float:
     """Return the CPU seconds a byte of a long stream on one side; copies to the GPU are not the
     CPU's."""
     ours = [s for s in stages if s.cpu and s.side == side and s.place is Place.CPU]
-    return sum(s.byte_s + s.packet_s / packet for s in ours)
+    return sum(s.byte_s + s.packet_s / payload for s in ours)
 
 
-def send(end: Endpoint, world: World) -> tuple[Stage, ...]:
-    """Return the sender's stages."""
+def copies(end: Endpoint, world: World) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+    """Return the copies out of GPU memory before a message and into it after; none where it is not
+    there."""
+    if not end.in_gpu:
+        return (), ()
+    return copy_stages("sender", end, world), copy_stages("receiver", end, world)
+
+
+def send(packet: PacketFormat, end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the sender's stages, from host memory."""
 
     def tcp(attribute: str) -> float:
         return world.number("stack", "tcp", attribute)
 
     verbs = "verbs"
-    nic_s = world.number("stack", verbs, "nic_infiniband_s")
-    stages = [
+    return (
         Stage(
             "system call",
             Place.CPU,
@@ -130,27 +143,24 @@ def send(end: Endpoint, world: World) -> tuple[Stage, ...]:
             "NIC",
             Place.NIC,
             "sender",
-            nic_s,
+            world.number("packet", packet.id, "nic_s"),
             why="cuts large segments into packets and adds checksums (TSO)",
         ),
-    ]
-    if end.in_gpu:
-        return (*copy_stages("sender", end, world), *stages)
-    return tuple(stages)
+    )
 
 
-def receive(end: Endpoint, world: World) -> tuple[Stage, ...]:
-    """Return the receiver's stages."""
+def receive(packet: PacketFormat, end: Endpoint, world: World) -> tuple[Stage, ...]:
+    """Return the receiver's stages, to host memory."""
 
     def tcp(attribute: str) -> float:
         return world.number("stack", "tcp", attribute)
 
-    stages = [
+    return (
         Stage(
             "NIC",
             Place.NIC,
             "receiver",
-            world.number("stack", "verbs", "nic_infiniband_s"),
+            world.number("packet", packet.id, "nic_s"),
             why="checks packets and picks the queue of a core",
         ),
         Stage(
@@ -200,7 +210,4 @@ def receive(end: Endpoint, world: World) -> tuple[Stage, ...]:
             copies=1,
             why="from the kernel's buffers to the process's",
         ),
-    ]
-    if end.in_gpu:
-        return (*stages, *copy_stages("receiver", end, world))
-    return tuple(stages)
+    )
