@@ -40,7 +40,7 @@ def _nested(tree: ast.Module, name: str) -> bool:
 
 
 def test_help_loads_none_of_the_heavy_modules():
-    heavy = ("numpy", "pydantic", "plotly", "jinja2", "yaml")
+    heavy = ("numba", "numpy", "pydantic", "plotly", "jinja2", "yaml")
     code = f"import sys, eastwest.cli.app; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
