@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXAMPLE := examples/llama3-70b-1024xh100.yaml
 
-.PHONY: help demo setup setup-dev test lint types accuracy bench fit schema clean
+.PHONY: help demo setup setup-dev test lint types accuracy bench fit mutants schema clean
 
 help:
 	@echo "make demo      set up and answer the main question on a real cluster, with an HTML report"
 	@echo "make test      set up, lint, check types and layers, run the tests"
 	@echo "make accuracy  predict every measured row and write docs/accuracy.md"
 	@echo "make bench     measure speed and memory"
+	@echo "make mutants   plant faults and count those that tests find (PACKAGE=workload, SAMPLE=200)"
 	@echo "make fit       fit the global constants on the measured rows again"
 
 $(VENV)/.user: pyproject.toml
@@ -48,6 +49,9 @@ accuracy: setup
 
 fit: setup-dev
 	$(BIN)/python tools/fit_collectives.py --write
+
+mutants: setup-dev
+	$(BIN)/python tools/mutants.py $(PACKAGE) --sample $(or $(SAMPLE),0)
 
 schema: setup
 	$(BIN)/eastwest init - --schema > docs/cluster.schema.json
