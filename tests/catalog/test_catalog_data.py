@@ -19,12 +19,13 @@ GBPS = 1e9 / 8
 CONTRACT = {
     "gpu": "name vendor year generation bf16_FLOPs fp8_FLOPs fp4_FLOPs memory_bytes memory_Bps "
     "scaleup"
-    " scaleup_oneway_Bps scaleup_links scaleup_domain_gpus pcie_gen pcie_lanes power_W",
+    " scaleup_oneway_Bps scaleup_links scaleup_domain_gpus pcie_gen pcie_lanes power_W"
+    " joins peer_to_peer",
     "server": "name gpu gpus scaleup_domain_gpus nvswitches nics nic nic_Bps nic_cages sockets "
     "cores pcie_switches"
     " pcie_gen pcie_lanes gpu_attach c2c_Bps memory_Bps socket_link_Bps cpu_vendor "
     "storage_nics storage_nic_Bps"
-    " oob_ports power_W rack_units port_map",
+    " oob_ports power_W rack_units port_map gpu_links domain_servers nic_at acs",
     "nic": "name vendor ports port_Bps protocols pcie_gen pcie_lanes message_rate_per_s power_W",
     "switch": "name asic technology radix port_Bps split cages port_to_port_s power_W "
     "power_max_W rack_units"
@@ -35,7 +36,7 @@ CONTRACT = {
 TEXT = (
     "name vendor generation scaleup gpu nic gpu_attach cpu_vendor port_map protocols asic "
     "technology"
-    " in_network_reduction type medium"
+    " in_network_reduction type medium joins gpu_links nic_at"
 )
 # What is possible at all, by the ending of an attribute's name.
 BOUNDS = {
@@ -53,6 +54,7 @@ TEXTS = {
     ("gpu", "generation"): {
         "volta",
         "ampere",
+        "ada",
         "hopper",
         "blackwell",
         "cdna2",
@@ -62,6 +64,8 @@ TEXTS = {
         "tpu",
     },
     ("server", "gpu_attach"): {"pcie", "c2c"},
+    ("server", "gpu_links"): {"nvswitch", "mesh", "bridge", "pcie"},
+    ("server", "nic_at"): {"switch", "cpu"},
     ("server", "cpu_vendor"): {"intel", "amd", "arm"},
     ("switch", "technology"): {"infiniband", "ethernet", "management", "nvlink", "scaleup"},
     ("cable", "type"): {"dac", "acc", "transceiver", "fibre", "aoc", "copper"},
@@ -161,6 +165,10 @@ def test_counts_are_whole_and_have_no_range() -> None:
             assert not fact.uncertain, fact
 
 
+def server_links(id: str) -> str:
+    return nominal().text("server", id, "gpu_links")
+
+
 @pytest.mark.parametrize("id", catalog().ids("server"))
 def test_the_parts_of_a_server_exist_and_fit(id: str) -> None:
     world = nominal()
@@ -169,9 +177,17 @@ def test_the_parts_of_a_server_exist_and_fit(id: str) -> None:
     assert nic in catalog().ids("nic")
     card_Bps = world.number("nic", nic, "port_Bps") * world.number("nic", nic, "ports")
     assert world.number("server", id, "nic_Bps") <= card_Bps
-    assert world.number("server", id, "gpus") <= world.number("server", id, "scaleup_domain_gpus")
-    assert world.number("server", id, "scaleup_domain_gpus") == world.number(
-        "gpu", gpu, "scaleup_domain_gpus"
+    domain, how = world.number("server", id, "scaleup_domain_gpus"), server_links(id)
+    assert how in world.text("gpu", gpu, "joins").split()
+    assert domain <= world.number("gpu", gpu, "scaleup_domain_gpus")
+    assert (how == "nvswitch") == (world.number("server", id, "nvswitches") > 0)
+    if how in ("nvswitch", "mesh"):
+        gpus = world.number("server", id, "gpus")
+        assert domain == gpus * world.number("server", id, "domain_servers")
+    else:
+        assert domain == {"bridge": 2, "pcie": 1}[how]
+    assert world.text("server", id, "nic_at") == "cpu" or world.number(
+        "server", id, "pcie_switches"
     )
     assert world.number("server", id, "cores") % world.number("server", id, "sockets") == 0
     assert (world.text("server", id, "gpu_attach") == "c2c") == (

@@ -3,7 +3,6 @@ can."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +91,7 @@ def server_graph(world: World, server: str, nics: int = 0, nic: str = "") -> Ser
     world.catalog.require("server", server)
     counts, card = _counts(world, server, nics), nic or world.text("server", server, "nic")
     form = structure(counts)
-    rate = _rates(world, server, card, max(1, counts.nvswitches), _mesh_links(counts))
+    rate = _rates(world, server, card, counts)
     latency = _latencies(world)
     zeros, links = np.zeros_like(form.kind), len(form.source)
     fabric = Fabric(
@@ -116,42 +115,58 @@ def _counts(world: World, server: str, nics: int) -> Counts:
     def number(attribute: str) -> int:
         return int(world.number("server", server, attribute))
 
-    gpus, gpu = number("gpus"), world.text("server", server, "gpu")
+    def words(attribute: str) -> tuple[str, ...]:
+        known = world.has("server", server, attribute)
+        return tuple(world.text("server", server, attribute).split()) if known else ()
+
+    gpus, switched = number("gpus"), world.text("server", server, "gpu_links") == "nvswitch"
     # A rack's NVSwitches are shared by its trays: a tray's graph holds its part of them, at least
     # one.
-    part = number("nvswitches") * gpus / number("scaleup_domain_gpus")
-    nvswitches = max(1, round(part)) if part else 0
-    mesh: tuple[tuple[int, int, int], ...] = ()
-    if not nvswitches and gpus > 1 and world.number("gpu", gpu, "scaleup_links") > 0:
-        known = world.has("nvlink-mesh", gpu, "pairs")
-        mesh = _mesh(world.text("nvlink-mesh", gpu, "pairs") if known else "", gpus)
-    c2c = world.text("server", server, "gpu_attach") == "c2c"
+    part = number("nvswitches") / number("domain_servers")
     return Counts(
-        gpus,
-        nvswitches,
-        number("pcie_switches"),
-        number("sockets"),
-        nics or number("nics"),
-        number("storage_nics"),
-        number("oob_ports"),
-        c2c,
-        mesh,
+        gpus=gpus,
+        nvswitches=max(1, round(part)) if switched else 0,
+        pcie_switches=number("pcie_switches"),
+        sockets=number("sockets"),
+        nics=nics or number("nics"),
+        storage_nics=number("storage_nics"),
+        bmcs=number("oob_ports"),
+        c2c=world.text("server", server, "gpu_attach") == "c2c",
+        mesh=gpu_pairs(world, server),
+        nic_at_cpu=world.text("server", server, "nic_at") == "cpu",
+        acs=number("acs") > 0,
+        gpu_places=words("gpu_places"),
+        nic_places=words("nic_places"),
+        switch_sockets=tuple(int(socket) for socket in words("switch_sockets")),
     )
 
 
-@functools.cache
-def _mesh(pairs: str, gpus: int) -> tuple[tuple[int, int, int], ...]:
-    """Return the links between pairs of GPUs: as listed, or one between any two."""
-    if pairs:
-        return tuple(
-            (a, b, links) for (a, b), links in sorted(parse_pairs(pairs).items()) if b < gpus
-        )
+def gpu_pairs(world: World, server: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the links between GPUs without a switch, as (GPU, GPU, links): as listed for the
+    server or its GPU, bridged pairs, or one between any two."""
+    how, gpu = world.text("server", server, "gpu_links"), world.text("server", server, "gpu")
+    gpus = int(world.number("server", server, "gpus"))
+    if how not in ("mesh", "bridge"):
+        return ()
+    for kind, id in (("server", server), ("nvlink-mesh", gpu)):
+        if world.has(kind, id, "pairs"):
+            listed = sorted(parse_pairs(world.text(kind, id, "pairs")).items())
+            return tuple((a, b, links) for (a, b), links in listed if b < gpus)
+    if how == "bridge":
+        links = int(world.number("gpu", gpu, "scaleup_links"))
+        return tuple((a, a + 1, links) for a in range(0, gpus - 1, 2))
     return tuple((a, b, 1) for a in range(gpus) for b in range(a + 1, gpus))
 
 
-def _mesh_links(counts: Counts) -> int:
-    """Return how many links the first GPU has to others without a switch, at least one."""
-    return max(1, sum(links for a, _, links in counts.mesh if a == 0))
+def _pair_link_Bps(world: World, server: str, mesh: tuple[tuple[int, int, int], ...]) -> float:
+    """Return the rate of one link of a pair: of the listed ones that of the GPU's own links, else
+    the GPU's whole rate shared by its peers."""
+    gpu = world.text("server", server, "gpu")
+    scaleup_Bps = world.number("gpu", gpu, "scaleup_oneway_Bps")
+    listed = world.has("server", server, "pairs") or world.has("nvlink-mesh", gpu, "pairs")
+    if listed or world.text("server", server, "gpu_links") == "bridge":
+        return scaleup_Bps / max(1.0, world.number("gpu", gpu, "scaleup_links"))
+    return scaleup_Bps / max(1, sum(links for a, _, links in mesh if a == 0))
 
 
 def _networks(form: Structure) -> Ints:
@@ -189,7 +204,7 @@ def _pcie(world: World, kind: str, id: str) -> _Pcie:
     return _Pcie(world.number(kind, id, "pcie_gen"), world.number(kind, id, "pcie_lanes"))
 
 
-def _rates(world: World, server: str, card: str, nvswitches: int, mesh_links: int) -> Floats:
+def _rates(world: World, server: str, card: str, counts: Counts) -> Floats:
     """Return the rate of one link by class."""
 
     def number(attribute: str) -> float:
@@ -201,8 +216,8 @@ def _rates(world: World, server: str, card: str, nvswitches: int, mesh_links: in
     root = _Pcie(world.number("root-complex", "server-cpu", "pcie_gen_max"), slot.lanes)
     to_root = slot.joined_Bps(root, world)
     rate = {
-        LinkClass.NVLINK: scaleup / nvswitches,
-        LinkClass.MESH: scaleup / mesh_links,
+        LinkClass.NVLINK: scaleup / max(1, counts.nvswitches),
+        LinkClass.MESH: _pair_link_Bps(world, server, counts.mesh),
         LinkClass.GPU_PCIE: slot.joined_Bps(_pcie(world, "gpu", gpu), world),
         LinkClass.C2C: number("c2c_Bps") or to_root,
         LinkClass.NIC_PCIE: slot.joined_Bps(_pcie(world, "nic", card), world),

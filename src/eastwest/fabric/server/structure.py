@@ -49,6 +49,7 @@ class Structure:
     gpus_of_nic: tuple[tuple[int, ...], ...]
     socket_of_gpu: tuple[int, ...]
     socket_of_nic: tuple[int, ...]
+    acs: bool  # switches send traffic between their own devices up to the CPU
 
     def link_name(self, link: int) -> str:
         """Return a link's name for people, with its direction: ``PCIe switch 3 uplink, to the root
@@ -84,7 +85,12 @@ class _Builder:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a server holds; its structure follows from this alone."""
+    """What a server holds; its structure follows from this alone.
+
+    Where no places are given, GPUs and NICs are spread evenly and in order over the PCIe switches
+    (the sockets where there are none), and those over the sockets. A place is ``switch2`` or
+    ``socket0``; ``acs`` tells that switches send traffic between their own devices up to the CPU.
+    """
 
     gpus: int
     nvswitches: int
@@ -94,83 +100,138 @@ class Counts:
     storage_nics: int
     bmcs: int
     c2c: bool = False
-    mesh: tuple[
-        tuple[int, int, int], ...
-    ] = ()  # (GPU, GPU, links) where they are joined without a switch
+    mesh: tuple[tuple[int, int, int], ...] = ()  # GPU, GPU, links between them without a switch
+    nic_at_cpu: bool = False
+    acs: bool = False
+    gpu_places: tuple[str, ...] = ()
+    nic_places: tuple[str, ...] = ()
+    switch_sockets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where GPUs and NICs hang, as words; the socket of each switch."""
+
+    gpu: tuple[str, ...]
+    nic: tuple[str, ...]
+    switch_sockets: tuple[int, ...]
+
+    def socket(self, place: str) -> int:
+        number = int(place.removeprefix("switch").removeprefix("socket"))
+        return self.switch_sockets[number] if place.startswith("switch") else number
+
+    def apart(self, one: str, other: str) -> int:
+        """Return how far two places are: 0 the same, 1 on one socket, 2 on two."""
+        return 0 if one == other else 1 + (self.socket(one) != self.socket(other))
+
+
+def _places(counts: Counts) -> _Places:
+    def spread(devices: int, over: str, hubs: int) -> tuple[str, ...]:
+        return tuple(f"{over}{d * hubs // max(1, devices)}" for d in range(devices))
+
+    switches, sockets = counts.pcie_switches, counts.sockets
+    hub = ("switch", switches) if switches else ("socket", sockets)
+    nic_hub = ("socket", sockets) if counts.nic_at_cpu else hub
+    told = counts.nic_places if len(counts.nic_places) == counts.nics else ()
+    return _Places(
+        counts.gpu_places or spread(counts.gpus, *hub),
+        told or spread(counts.nics, *nic_hub),
+        counts.switch_sockets or tuple(s * sockets // switches for s in range(switches)),
+    )
 
 
 @functools.lru_cache(maxsize=256)
 def structure(counts: Counts) -> Structure:
-    """Return a server's structure: GPUs and NICs spread evenly and in order over PCIe switches,
-    those over sockets."""
-    b, gpus, nics, sockets = _Builder(), counts.gpus, counts.nics, counts.sockets
-    nvswitches, switches, storage, bmcs = (
-        counts.nvswitches,
-        counts.pcie_switches,
-        counts.storage_nics,
-        counts.bmcs,
-    )
-    gpu, nvswitch = (
-        b.add(NodeKind.GPU, gpus, "GPU"),
-        b.add(NodeKind.NVSWITCH, nvswitches, "NVSwitch"),
-    )
-    pcie, root = (
-        b.add(NodeKind.PCIE_SWITCH, switches, "PCIe switch"),
-        b.add(NodeKind.ROOT, sockets, "root complex"),
-    )
-    dram, nic = b.add(NodeKind.DRAM, sockets, "memory of socket"), b.add(NodeKind.NIC, nics, "NIC")
-    storage_nic, bmc = b.add(NodeKind.NIC, storage, "storage NIC"), b.add(NodeKind.BMC, bmcs, "BMC")
-    hubs, per_hub = (pcie, switches) if switches else (root, sockets)
-    hub_of_gpu = [g * per_hub // gpus for g in range(gpus)]
-    hub_of_nic = [r * per_hub // max(1, nics) for r in range(nics)]
-    for g in range(gpus):
-        for s in nvswitch:
-            b.join(gpu[g], s, LinkClass.NVLINK)
-    for one, other, lanes in counts.mesh:
-        b.join(gpu[one], gpu[other], LinkClass.MESH, lanes)
-    for g in range(gpus):
+    """Return a server's structure: its nodes, then its links, each pair in both directions."""
+    b, places = _Builder(), _places(counts)
+    gpu = b.add(NodeKind.GPU, counts.gpus, "GPU")
+    nvswitch = b.add(NodeKind.NVSWITCH, counts.nvswitches, "NVSwitch")
+    pcie = b.add(NodeKind.PCIE_SWITCH, counts.pcie_switches, "PCIe switch")
+    root = b.add(NodeKind.ROOT, counts.sockets, "root complex")
+    dram = b.add(NodeKind.DRAM, counts.sockets, "memory of socket")
+    nic = b.add(NodeKind.NIC, counts.nics, "NIC")
+    storage_nic = b.add(NodeKind.NIC, counts.storage_nics, "storage NIC")
+    bmc = b.add(NodeKind.BMC, counts.bmcs, "BMC")
+    _join_gpus(b, counts, gpu, nvswitch)
+    hub = {f"switch{s}": node for s, node in enumerate(pcie)}
+    hub |= {f"socket{s}": node for s, node in enumerate(root)}
+    for g, place in enumerate(places.gpu):
         if counts.c2c:
-            b.join(gpu[g], root[g * sockets // gpus], LinkClass.C2C)
-        if switches or not counts.c2c:
-            b.join(gpu[g], hubs[hub_of_gpu[g]], LinkClass.GPU_PCIE)
-    for r in range(nics):
-        b.join(nic[r], hubs[hub_of_nic[r]], LinkClass.NIC_PCIE)
-    for s in range(switches):
-        b.join(pcie[s], root[s * sockets // switches], LinkClass.UPLINK)
-    for s in range(sockets):
+            b.join(gpu[g], root[places.socket(place)], LinkClass.C2C)
+        if counts.pcie_switches or not counts.c2c:
+            b.join(gpu[g], hub[place], LinkClass.GPU_PCIE)
+    for r, place in enumerate(places.nic):
+        b.join(nic[r], hub[place], LinkClass.NIC_PCIE)
+    for s, socket in enumerate(places.switch_sockets):
+        b.join(pcie[s], root[socket], LinkClass.UPLINK)
+    for s in range(counts.sockets):
         b.join(root[s], dram[s], LinkClass.MEMORY)
         for other in range(s):
             b.join(root[other], root[s], LinkClass.SOCKET)
-    for r in range(storage):
-        b.join(storage_nic[r], root[r * sockets // storage], LinkClass.STORAGE_PCIE)
-    for r in range(bmcs):
+    for r in range(counts.storage_nics):
+        on = r * counts.sockets // counts.storage_nics
+        b.join(storage_nic[r], root[on], LinkClass.STORAGE_PCIE)
+    for r in range(counts.bmcs):
         b.join(bmc[r], root[0], LinkClass.BMC)
-    to_socket = [h * sockets // per_hub for h in range(per_hub)]
-    nic_of_gpu = tuple(g * nics // gpus for g in range(gpus)) if nics else ()
     source, target, link_class, parallel = (
         np.array(column, np.int32) for column in zip(*b.links, strict=True)
     )
+    nic_of_gpu, gpus_of_nic = _served(counts, places)
     return Structure(
-        np.array(b.kind, np.int32),
-        np.array(b.index, np.int32),
-        tuple(b.names),
-        source,
-        target,
-        link_class,
-        parallel,
-        gpu,
-        nvswitch,
-        pcie,
-        root,
-        dram,
-        nic,
-        storage_nic,
-        bmc,
-        nic_of_gpu,
-        tuple(_gpus_of_nic(r, gpus, nics) for r in range(nics)),
-        tuple(to_socket[h] for h in hub_of_gpu),
-        tuple(to_socket[h] for h in hub_of_nic),
+        kind=np.array(b.kind, np.int32),
+        index=np.array(b.index, np.int32),
+        names=tuple(b.names),
+        source=source,
+        target=target,
+        link_class=link_class,
+        lanes=parallel,
+        gpu=gpu,
+        nvswitch=nvswitch,
+        pcie_switch=pcie,
+        root=root,
+        dram=dram,
+        nic=nic,
+        storage_nic=storage_nic,
+        bmc=bmc,
+        nic_of_gpu=nic_of_gpu,
+        gpus_of_nic=gpus_of_nic,
+        socket_of_gpu=tuple(places.socket(place) for place in places.gpu),
+        socket_of_nic=tuple(places.socket(place) for place in places.nic),
+        acs=counts.acs,
     )
+
+
+def _join_gpus(b: _Builder, counts: Counts, gpu: Ints, nvswitch: Ints) -> None:
+    for g in gpu:
+        for s in nvswitch:
+            b.join(g, s, LinkClass.NVLINK)
+    for one, other, lanes in counts.mesh:
+        b.join(gpu[one], gpu[other], LinkClass.MESH, lanes)
+
+
+def _served(counts: Counts, places: _Places) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return the NIC that each GPU sends through, and the GPUs that each NIC serves."""
+    gpus, nics = counts.gpus, counts.nics
+    if not nics:
+        return (), ()
+    if not (counts.gpu_places or counts.nic_places):
+        even = tuple(_gpus_of_nic(r, gpus, nics) for r in range(nics))
+        return tuple(g * nics // gpus for g in range(gpus)), even
+    served: list[list[int]] = [[] for _ in range(nics)]
+    for g, place in enumerate(places.gpu):
+        # The nearest NIC, of several the one with the least to do.
+        near = [(places.apart(place, at), len(served[r]), r) for r, at in enumerate(places.nic)]
+        served[min(near)[2]].append(g)
+    nic_of_gpu = tuple(next(r for r in range(nics) if g in served[r]) for g in range(gpus))
+    for r, at in enumerate(places.nic):
+        # A NIC that is nobody's first serves the nearest GPU with the fewest NICs.
+        if not served[r]:
+            rated = [
+                (places.apart(place, at), sum(g in s for s in served), g)
+                for g, place in enumerate(places.gpu)
+            ]
+            served[r].append(min(rated)[2])
+    return nic_of_gpu, tuple(tuple(s) for s in served)
 
 
 def _gpus_of_nic(nic: int, gpus: int, nics: int) -> tuple[int, ...]:

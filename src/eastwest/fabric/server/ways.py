@@ -9,7 +9,7 @@ import numpy as np
 
 from eastwest.errors import InternalError
 from eastwest.fabric.graph import NodeKind
-from eastwest.fabric.server.structure import Structure
+from eastwest.fabric.server.structure import LinkClass, Structure
 
 Route = tuple[int, ...]
 
@@ -20,12 +20,25 @@ def route(form: Structure, source: int, target: int) -> Route:
     """Return the links of the shortest way: fewest hops, ties by number; never through a GPU, NIC
     or memory.
 
-    Raises InternalError if there is no way, which no server has.
+    With access control services on, a way through a PCIe switch alone goes up to the root complex
+    and down again. Raises InternalError if there is no way, which no server has.
     """
-    return _search(form, int(source), int(target))
+    return _route(form, int(source), int(target))
 
 
 @functools.lru_cache(maxsize=65_536)
+def _route(form: Structure, source: int, target: int) -> Route:
+    way = _search(form, source, target)
+    if not form.acs or len(way) < 2:
+        return way
+    inner = form.target[list(way[:-1])]
+    if not np.all(form.kind[inner] == NodeKind.PCIE_SWITCH):
+        return way
+    uplinks = (form.source == inner[0]) & (form.link_class == LinkClass.UPLINK)
+    root = int(form.target[uplinks][0])
+    return joined(_search(form, source, root), _search(form, root, target))
+
+
 def _search(form: Structure, source: int, target: int) -> Route:
     came: dict[int, int] = {source: -1}
     front = [source]
