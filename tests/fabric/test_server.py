@@ -3,6 +3,9 @@ from shared links."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +14,16 @@ from hypothesis import strategies as st
 from eastwest.catalog.world import draw, nominal
 from eastwest.errors import UserError
 from eastwest.fabric.graph import Network, NodeKind
-from eastwest.fabric.server import LinkClass, ServerGraph, bottlenecks, route, server_graph
+from eastwest.fabric.server import (
+    Counts,
+    LinkClass,
+    ServerGraph,
+    Structure,
+    bottlenecks,
+    route,
+    server_graph,
+    structure,
+)
 
 WORLD = nominal()
 SERVERS = WORLD.catalog.ids("server")
@@ -261,3 +273,92 @@ def test_an_onboard_gigabit_nic_can_be_built_in() -> None:
     graph = server_graph(WORLD, "dgx-h100", nics=1, nic="onboard-1g")
     link = route(graph.structure, graph.gpu[0], graph.nic[0])[-1]
     assert graph.fabric.link_rate_Bps[link] <= x16_Bps(2)
+
+
+def small(**changes: Any) -> Structure:
+    """Return four GPUs and two NICs on two PCIe switches, one a socket, with changes."""
+    counts = Counts(4, 0, 2, 2, 2, 0, 0)
+    return structure(replace(counts, **changes))
+
+
+def names_of(form: Structure, source: int, target: int) -> list[str]:
+    return [form.link_name(link) for link in route(form, source, target)]
+
+
+def test_with_acs_a_way_between_devices_of_one_switch_goes_up_to_the_cpu_and_down_again() -> None:
+    free, controlled = small(), small(acs=True)
+    assert names_of(free, free.gpu[0], free.nic[0]) == [
+        "GPU 0 to PCIe switch 0",
+        "PCIe switch 0 to NIC 0",
+    ]
+    assert names_of(controlled, controlled.gpu[0], controlled.nic[0]) == [
+        "GPU 0 to PCIe switch 0",
+        "PCIe switch 0 uplink, to the root complex",
+        "PCIe switch 0 uplink, from the root complex",
+        "PCIe switch 0 to NIC 0",
+    ]
+    # What meets the CPU anyway stays as it was.
+    assert names_of(free, free.gpu[0], free.dram[0]) == names_of(
+        controlled, controlled.gpu[0], controlled.dram[0]
+    )
+
+
+def test_nics_at_the_cpu_share_the_uplinks_of_the_switches_with_nothing_but_their_gpus() -> None:
+    form = small(nic_at_cpu=True)
+    assert names_of(form, form.gpu[0], form.nic[0]) == [
+        "GPU 0 to PCIe switch 0",
+        "PCIe switch 0 uplink, to the root complex",
+        "root complex 0 to NIC 0",
+    ]
+
+
+def test_places_say_where_each_device_hangs_and_a_gpu_takes_the_nearest_nic() -> None:
+    form = small(
+        gpu_places=("switch0", "switch1", "switch0", "switch1"),
+        nic_places=("switch1", "switch0"),
+        switch_sockets=(1, 0),
+    )
+    assert form.nic_of_gpu == (1, 0, 1, 0)
+    assert form.gpus_of_nic == ((1, 3), (0, 2))
+    assert form.socket_of_gpu == (1, 0, 1, 0)
+    assert form.socket_of_nic == (0, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 8), st.integers(1, 8))
+def test_wherever_devices_hang_each_gpu_has_one_nic_and_each_nic_a_gpu(
+    data: st.DataObject, gpus: int, nics: int
+) -> None:
+    place = st.sampled_from(["switch0", "switch1", "switch2", "socket0", "socket1"])
+    form = structure(
+        Counts(
+            gpus,
+            0,
+            3,
+            2,
+            nics,
+            0,
+            0,
+            gpu_places=tuple(data.draw(st.lists(place, min_size=gpus, max_size=gpus))),
+            nic_places=tuple(data.draw(st.lists(place, min_size=nics, max_size=nics))),
+            switch_sockets=(0, 1, 1),
+        )
+    )
+    assert all(g in form.gpus_of_nic[form.nic_of_gpu[g]] for g in range(gpus))
+    assert all(form.gpus_of_nic)
+    for g in range(gpus):
+        assert route(form, form.gpu[g], form.nic[form.nic_of_gpu[g]])
+
+
+def test_bridges_join_pairs_and_four_gpus_of_a_board_without_nvswitch_each_two() -> None:
+    bridged = server_graph(WORLD, "h100-nvl-8")
+    joined_pairs = {
+        tuple(sorted((int(bridged.fabric.link_source[i]), int(bridged.fabric.link_target[i]))))
+        for i in np.flatnonzero(bridged.structure.link_class == LinkClass.MESH)
+    }
+    assert joined_pairs == {(0, 1), (2, 3), (4, 5), (6, 7)}
+    board = server_graph(WORLD, "hgx-a100-4")
+    mesh = board.structure.link_class == LinkClass.MESH
+    # Four of twelve NVLinks to each of three peers: 100 GB/s.
+    assert board.fabric.link_rate_Bps[mesh] == pytest.approx(100e9)
+    assert mesh.sum() == 4 * 3

@@ -117,6 +117,7 @@ class _Places:
     switch_sockets: tuple[int, ...]
 
     def socket(self, place: str) -> int:
+        """Return the socket that a place belongs to."""
         number = int(place.removeprefix("switch").removeprefix("socket"))
         return self.switch_sockets[number] if place.startswith("switch") else number
 
