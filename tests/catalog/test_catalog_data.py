@@ -67,7 +67,14 @@ TEXTS = {
     ("server", "gpu_links"): {"nvswitch", "mesh", "bridge", "pcie"},
     ("server", "nic_at"): {"switch", "cpu"},
     ("server", "cpu_vendor"): {"intel", "amd", "arm"},
-    ("switch", "technology"): {"infiniband", "ethernet", "management", "nvlink", "scaleup"},
+    ("switch", "technology"): {
+        "infiniband",
+        "ethernet",
+        "slingshot",
+        "management",
+        "nvlink",
+        "scaleup",
+    },
     ("cable", "type"): {"dac", "acc", "transceiver", "fibre", "aoc", "copper"},
 }
 HAND_NAMED = {

@@ -104,7 +104,7 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
     assert not parse_cluster(text).networks.compute.gpudirect
     wrong = text.replace("switch: sn5600", "switch: sn5600, gpudirect: true")
     assert refused(wrong) == [
-        "c.yaml:5:66: networks.compute.gpudirect: ethernet-tcp cannot reach GPU memory "
+        "c.yaml:5:66: networks.compute.gpudirect: ethernet-tcp cannot reach GPU memory here "
         "(use roce, or set it false)"
     ]
 
@@ -204,7 +204,8 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
             "infiniband",
             "infiniban",
             "c.yaml:5:25: networks.compute.technology: expected one of infiniband, roce, "
-            "ethernet-tcp, not 'infiniban' (did you mean 'infiniband'?)",
+            "ethernet-tcp, efa, slingshot, tcpx, tcpxo, not 'infiniban' (did you mean "
+            "'infiniband'?)",
         ),
         (
             "job: {",

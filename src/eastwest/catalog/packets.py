@@ -21,6 +21,7 @@ class LinkLayer(StrEnum):
 
     INFINIBAND = "infiniband"
     ETHERNET = "ethernet"
+    SLINGSHOT = "slingshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,23 @@ class PacketFormat:
 
     def legal(self) -> str:
         """Say which MTUs are legal: ``256, 512, 1024, 2048 or 4096``."""
-        span = f"from {self.mtu_least_bytes} to {self.mtu_most_bytes} of the Ethernet"
+        least, most = self.mtu_least_bytes, self.mtu_most_bytes
+        span = f"{most}" if least == most else f"from {least} to {most} of the Ethernet"
         each = [str(p) for p in self.payloads_bytes]
         if not each:
             return span
-        listed = f"{', '.join(each[:-1])} or {each[-1]}"
+        listed = " or ".join(filter(None, (", ".join(each[:-1]), each[-1])))
         return f"{listed}, or {span}" if self.mtu_most_bytes else listed
 
     def efficiency(self, payload_bytes: int) -> float:
         """Return payload over bytes on the wire for packets with this payload."""
         return payload_bytes / (payload_bytes + self.frame_bytes + self.header_bytes)
+
+
+def link_layer(world: World, switch: str) -> LinkLayer:
+    """Return what a switch speaks; those for management and for scale-up speak Ethernet."""
+    said = world.text("switch", switch, "technology")
+    return LinkLayer(said) if said in set(LinkLayer) else LinkLayer.ETHERNET
 
 
 def packet_format(world: World, id: str) -> PacketFormat:
@@ -104,7 +112,7 @@ def packet_format(world: World, id: str) -> PacketFormat:
         number("frame_bytes"),
         number("header_bytes"),
         number("first_header_bytes"),
-        tuple(int(p) for p in payloads.split()),
+        tuple(int(float(p)) for p in payloads.split()),
         optional("mtu_least_bytes"),
         optional("mtu_most_bytes"),
     )

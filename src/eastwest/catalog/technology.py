@@ -11,6 +11,7 @@ from eastwest.catalog.world import World
 from eastwest.errors import UserError
 
 ON_BOARD = "none"  # stands where a NIC of the catalog would
+ANY_NIC = "any"  # stands where those that can carry a technology would
 
 
 class Network(StrEnum):
@@ -29,8 +30,9 @@ class Technology:
     the same word the file's ``gpudirect`` decides, and then its rate: the entry with the largest
     ``least_Bps`` that is not above it. ``transport`` names the module that knows its stages;
     ``packets`` are the formats that it can have, the usual one first, and ``packet`` the one that
-    it has; ``switches`` the catalog's switches in order of preference; ``nic``
-    is empty for the port of the server's board; ``nics`` is 0 for as many as the server has.
+    it has; ``switches`` the catalog's switches in order of preference; ``nic`` is empty for the
+    port of the server's board; ``nics`` is 0 for as many as the server has; ``only_nics`` are the
+    NICs that alone can carry it, none if any can.
     """
 
     id: str
@@ -50,11 +52,16 @@ class Technology:
     mtu_bytes: int
     sockets: int
     fec: str
+    only_nics: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The usual word for it in a cluster file."""
         return self.names[0]
+
+    def carried_by(self, nic: str) -> bool:
+        """Whether a NIC of the catalog can carry it."""
+        return not self.only_nics or nic in self.only_nics
 
     def over(self, link_layer: LinkLayer) -> PacketFormat:
         """Return its packet format on switches that speak this; its own where it has none there."""
@@ -96,6 +103,7 @@ def technology(world: World, id: str) -> Technology:
         int(number("mtu_bytes")),
         int(number("sockets")),
         text("fec"),
+        () if text("only_nics") == ANY_NIC else tuple(text("only_nics").split()),
     )
 
 

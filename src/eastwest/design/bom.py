@@ -213,7 +213,7 @@ def _rate_Bps(plan: Plan, world: World, tier: int, rate_Bps: float) -> float:
 
 def _same_technology(world: World, switch: str, technology: str) -> None:
     spoken = world.text("switch", switch, "technology")
-    spoken = "ethernet" if spoken in ("management", "scaleup") else spoken
+    spoken = "ethernet" if spoken in ("management", "scaleup", "slingshot") else spoken
     if technology != spoken:
         raise UserError(
             f"switch '{switch}' speaks {spoken}, not {technology}",

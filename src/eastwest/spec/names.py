@@ -47,7 +47,7 @@ def check_names(
     _check_model(values, facts, collector, config_path)
     for network in ("compute", "storage"):
         _check_switch(values, network, facts, collector)
-    _check_compute(values, collector)
+    _check_compute(values, facts, collector)
     if isinstance(overrides, tuple) and all(isinstance(o, Override) for o in overrides):
         facts = facts.with_overrides({o.key: o.value for o in overrides})
     _check_gpus(values, facts, collector)
@@ -115,17 +115,24 @@ def _check_switch(
         )
 
 
-def _check_compute(values: dict[str, Any], collector: Collector) -> None:
-    """Refuse GPUDirect and sockets where the technology has none (they would silently do nothing),
-    and an MTU that it cannot have."""
+def _check_compute(values: dict[str, Any], facts: Catalog, collector: Collector) -> None:
+    """Refuse a technology that the NIC cannot carry, GPUDirect and sockets where it has none (they
+    would silently do nothing), and an MTU that it cannot have."""
     compute: Path = ("networks", "compute")
     technology = _at(values, (*compute, "technology"))
     entries = named(shared_nominal(), str(technology))
     if not entries:
         return
     wanted = _at(values, (*compute, "gpudirect"))
-    if isinstance(wanted, bool) and wanted not in {entry.gpudirect for entry in entries}:
-        collector.add((*compute, "gpudirect"), *_other_way(str(technology), wanted))
+    usual = wanted if isinstance(wanted, bool) else entries[0].gpudirect
+    ways = [entry for entry in entries if entry.gpudirect == usual]
+    nic = _nic(values, facts)
+    carried = [entry for entry in ways if not nic or entry.carried_by(nic)]
+    if (wanted is not None and not ways) or (carried != ways and len(ways) < len(entries)):
+        collector.add((*compute, "gpudirect"), *_other_way(str(technology), usual))
+    elif not carried:
+        only = ", ".join(ways[0].only_nics)
+        collector.add((*compute, "technology"), f"{technology} needs a NIC of {only}, not {nic}")
     if _at(values, (*compute, "sockets")) is not None and not any(e.sockets for e in entries):
         collector.add(
             (*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True
@@ -133,15 +140,25 @@ def _check_compute(values: dict[str, Any], collector: Collector) -> None:
     mtu = _at(values, (*compute, "mtu"))
     if isinstance(mtu, int) and not collector.has((*compute, "mtu")):
         try:
-            entries[0].packet.payload_bytes(mtu)
+            (carried or entries)[0].packet.payload_bytes(mtu)
         except UserError as error:
             collector.take((*compute, "mtu"), error)
+
+
+def _nic(values: dict[str, Any], facts: Catalog) -> str:
+    """Return the compute network's NIC: the file's, or the server's; empty where neither is
+    known."""
+    said, server = _at(values, ("networks", "compute", "nic")), values.get("server")
+    if isinstance(said, str):
+        return said
+    known = isinstance(server, str) and facts.has("server", server, "nic")
+    return str(facts.fact("server", str(server), "nic").value) if known else ""
 
 
 def _other_way(technology: str, wanted: bool) -> tuple[str, str]:
     """Say that a technology has no form with GPUDirect, or none without, and what to do."""
     if wanted:
-        return f"{technology} cannot reach GPU memory", "use roce, or set it false"
+        return f"{technology} cannot reach GPU memory here", "use roce, or set it false"
     return f"{technology} always reaches GPU memory itself", "leave it out, or set it true"
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eastwest.catalog.technology import technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
 from eastwest.spec.cluster import Cluster
@@ -26,7 +25,7 @@ from eastwest.study.reasons import Reason, weigh
 from eastwest.study.record import table
 from eastwest.study.run import Job, prepare
 from eastwest.study.situation import Situation, situate
-from eastwest.study.variants import file_technology
+from eastwest.study.variants import file_technology, offered
 from eastwest.transport import abilities
 
 SMALL_bytes = 8
@@ -116,7 +115,7 @@ def _judged(
     """Return the job, the options and the refused; a layout that is left to be chosen suits the
     file's network."""
     own = file_technology(cluster)
-    wanted = list(dict.fromkeys(technologies or (own, *technology_ids(world))))
+    wanted = list(dict.fromkeys(technologies or (own, *offered(cluster, world))))
     situations = [situate(cluster, world, id) for id in wanted]
     able = [s for s in situations if s.path is not None]
     if not able:

@@ -28,6 +28,7 @@ from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
 from eastwest.study.check import link_rate_Bps, server_nics
 from eastwest.study.situation import Situation, domain_gpus, path_over, situate, way_of
+from eastwest.study.variants import offered
 from eastwest.table import Column, Table, plain
 from eastwest.transport import abilities, nvlink
 from eastwest.transport.endpoint import Endpoint
@@ -270,7 +271,7 @@ def explain(
     if size_bytes > LARGEST_bytes:
         raise UserError("a message has at most 1 PiB", hint="such as --size 1GiB")
     world = nominal(cluster.facts())
-    ids = wanted(world, technologies)
+    ids = wanted(cluster, world, technologies)
     if same_domain(cluster, world, a, b):
         found = [_over_nvlink(cluster, world, size_bytes)]
         remarks = [
@@ -283,14 +284,14 @@ def explain(
     )
 
 
-def wanted(world: World, technologies: Sequence[str]) -> tuple[str, ...]:
-    """Return the technologies asked for, all if none is. Raises UserError for one that does not
-    exist."""
+def wanted(cluster: Cluster, world: World, technologies: Sequence[str]) -> tuple[str, ...]:
+    """Return the technologies asked for, all that its NICs can carry if none is. Raises UserError
+    for one that does not exist."""
     known = technology_ids(world)
     for name in technologies:
         if name not in known:
             raise unknown_name("technology", name, known)
-    return tuple(dict.fromkeys(technologies)) or known
+    return tuple(dict.fromkeys(technologies)) or offered(cluster, world)
 
 
 def same_domain(cluster: Cluster, world: World, a: Gpu, b: Gpu) -> bool:

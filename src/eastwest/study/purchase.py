@@ -3,7 +3,7 @@ carry it make one bill."""
 
 from __future__ import annotations
 
-from eastwest.catalog.packets import LinkLayer
+from eastwest.catalog.packets import LinkLayer, link_layer
 from eastwest.catalog.world import World
 from eastwest.design.bom import Bill, bill
 from eastwest.errors import UserError
@@ -24,7 +24,7 @@ def network_bill(situation: Situation, world: World) -> Bill:
     tech, plan = situation.technology, situation.plan
     if plan is None:
         raise UserError(situation.refused)
-    speaks = world.text("switch", plan.switch.id, "technology")
+    speaks = link_layer(world, plan.switch.id)
     stored = abilities(tech).through_store
     known = world.has("nic", tech.nic, "ports") and not stored
     ports = int(world.number("nic", tech.nic, "ports")) if known else 1
@@ -37,7 +37,8 @@ def network_bill(situation: Situation, world: World) -> Bill:
         plan,
         world,
         network=tech.network,
-        technology=LinkLayer(speaks) if speaks in set(LinkLayer) else LinkLayer.ETHERNET,
+        # Slingshot runs over Ethernet's cables.
+        technology=speaks if speaks is LinkLayer.INFINIBAND else LinkLayer.ETHERNET,
         rate_Bps=rate / plan.demand.planes,
         nic_id=tech.nic if known else None,
         nics_per_server=-(-plan.demand.rails // ports),

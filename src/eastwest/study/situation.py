@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eastwest.catalog.packets import LinkLayer
+from eastwest.catalog.packets import link_layer
 from eastwest.catalog.technology import Technology, technology
 from eastwest.catalog.world import World, nominal
 from eastwest.collective.communicator import Communicator
@@ -28,7 +28,7 @@ from eastwest.study.check import (
     storage_plan,
     switch_ports,
 )
-from eastwest.study.variants import file_technology, first_that_fits, fitted, shown
+from eastwest.study.variants import check_carried, file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
 from eastwest.transport import TRANSPORTS, abilities
 from eastwest.transport.endpoint import Endpoint, Store, Way
@@ -89,11 +89,12 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
     sockets."""
     compute = cluster.networks.compute
     rate = link_rate_Bps(cluster) * compute.planes
-    server_nic = world.text("server", cluster.server, "nic")
+    nic = compute.nic or world.text("server", cluster.server, "nic")
+    check_carried(tech, nic)
     return replace(
         tech,
         switches=(compute.switch,),
-        nic=compute.nic or server_nic,
+        nic=nic,
         nic_Bps=rate,
         nics=server_nics(cluster),
         mtu_bytes=compute.mtu_bytes or tech.mtu_bytes,
@@ -103,8 +104,7 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
 
 def _on_storage_switch(tech: Technology, plan: Plan, world: World) -> Technology:
     """Return NVMe-oF on the storage network as it is, in the packets that its switches speak."""
-    speaks = world.text("switch", plan.switch.id, "technology")
-    packet = tech.over(LinkLayer(speaks)) if speaks in set(LinkLayer) else tech.packet
+    packet = tech.over(link_layer(world, plan.switch.id))
     return replace(tech, switches=(plan.switch.id,), packet=packet)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eastwest.catalog.technology import Network, Technology, meant
+from eastwest.catalog.technology import Network, Technology, meant, technology, technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
 from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import compute_plan, link_rate_Bps, server_nics
+from eastwest.study.check import compute_plan, link_rate_Bps
 from eastwest.transport import abilities
 
 KEPT_OPTIONS = ("oversubscription",)
@@ -34,15 +34,38 @@ def fitted(technology: Technology, cluster: Cluster, world: World) -> Technology
 
     What is slower or fewer by definition (a 10 Gb/s port) stays so.
     """
-    server = cluster.server
-    own_Bps, own_nic = (
-        world.number("server", server, "nic_Bps"),
-        world.text("server", server, "nic"),
-    )
-    nics = technology.nics or server_nics(cluster)
-    if technology.nic_Bps <= own_Bps:
+    own_Bps = world.number("server", cluster.server, "nic_Bps")
+    own_nic = world.text("server", cluster.server, "nic")
+    check_carried(technology, own_nic)
+    nics = technology.nics or _nics_of_others(cluster, world)
+    if technology.nic_Bps <= own_Bps and not technology.only_nics:
         return replace(technology, nics=nics)
     return replace(technology, nics=nics, nic_Bps=own_Bps, nic=own_nic)
+
+
+def _nics_of_others(cluster: Cluster, world: World) -> int:
+    """Return how many NICs another technology has: the file's number of the server's own; all of
+    them where the file counts NICs of another kind, such as the one of the front end."""
+    compute, own = cluster.networks.compute, world.text("server", cluster.server, "nic")
+    if compute.nics and compute.nic in (None, own):
+        return compute.nics
+    return int(world.number("server", cluster.server, "nics"))
+
+
+def check_carried(technology: Technology, nic: str) -> None:
+    """Raise UserError if a NIC cannot carry a technology that only some can."""
+    if not technology.carried_by(nic):
+        only = ", ".join(technology.only_nics)
+        raise UserError(f"{technology.label} needs a NIC of {only}, not {nic}")
+
+
+def offered(cluster: Cluster, world: World) -> tuple[str, ...]:
+    """Return the technologies to compare where nobody says: all that NICs such as the server's can
+    carry."""
+    own = world.text("server", cluster.server, "nic")
+    nic = cluster.networks.compute.nic or own
+    found = (technology(world, id) for id in technology_ids(world))
+    return tuple(t.id for t in found if t.carried_by(own) or t.carried_by(nic))
 
 
 def shown(technology: Technology) -> Technology:

@@ -39,7 +39,9 @@ TRANSPORTS: Registry[Transport] = Registry(
     {
         "rdma": "eastwest.transport.rdma",
         "rdma-staged": "eastwest.transport.rdma_staged",
+        "rdma-plugin": "eastwest.transport.rdma_plugin",
         "tcp": "eastwest.transport.tcp",
+        "tcpx": "eastwest.transport.tcpx",
         "nvmeof": "eastwest.transport.nvmeof",
     },
 )
