@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.plan import Plan
 
 Switch = tuple[str, int]  # tier name and number
 Cables = Counter[tuple[int, int]]
@@ -135,15 +135,14 @@ def switches_on_the_way(plan: Plan, port_a: int, port_b: int) -> int | None:
     """Breadth-first search over the cables: the fewest switches between two ports, None if there is
     no way."""
     near: dict[Switch, list[Switch]] = {}
-    names = ("port", "leaf", "spine", "core")
-    for tier, links in enumerate(plan.links):
-        for lower, upper in links.tolist():
-            near.setdefault((names[tier], lower), []).append((names[tier + 1], upper))
-            near.setdefault((names[tier + 1], upper), []).append((names[tier], lower))
-    seen, queue = {("port", port_a): 0}, deque([("port", port_a)])
+    for links in plan.links:
+        for lower, upper in links.ends.tolist():
+            near.setdefault((links.lower, lower), []).append((links.upper, upper))
+            near.setdefault((links.upper, upper), []).append((links.lower, lower))
+    seen, queue = {("server", port_a): 0}, deque([("server", port_a)])
     while queue:
         here = queue.popleft()
-        if here == ("port", port_b):
+        if here == ("server", port_b):
             return max(0, seen[here] - 1)
         for there in near[here]:
             if there not in seen:

@@ -138,7 +138,7 @@ def test_json_tells_the_same() -> None:
     result = run("check", good, wrong, "--json")
     first, second = json.loads(result.stdout)
     assert result.exit_code == 2
-    assert (first["ok"], first["gpus"], first["compute"]["tiers"]) == (
+    assert (first["ok"], first["gpus"], first["compute"]["roles"]) == (
         True,
         1024,
         {"leaf": 32, "spine": 16},

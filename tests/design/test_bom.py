@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from eastwest.catalog.world import draw, nominal
 from eastwest.design.bom import Bill, bill
 from eastwest.design.cables import Need, choose
 from eastwest.errors import UserError
-from eastwest.fabric.topology import Demand, Plan, SwitchPorts, Tier
+from eastwest.fabric.plan import Demand, Plan, SwitchPorts
+from hand_plans import Tier, hand_plan
 
 GBPS = 1e9 / 8
 
@@ -45,15 +47,12 @@ def two_tier(
         for high in range(spines)
         for _ in range(max(1, half // spines))
     ]
-    none = np.zeros(leaves, np.int32)
-    return Plan(
+    return hand_plan(
         topology,
         Demand(servers, rails, planes),
         SwitchPorts(switch, radix),
         (Tier("leaf", leaves, half, half), Tier("spine", spines, radix, 0)),
         (np.stack([port, leaf], axis=1).astype(np.int32), np.array(up, np.int32)),
-        none,
-        none,
         reserved,
     )
 
@@ -61,21 +60,22 @@ def two_tier(
 def one_tier(servers: int, rails: int, switch: str, radix: int, topology: str = "fat-tree") -> Plan:
     port = np.arange(servers * rails)
     leaf = port // radix
-    none = np.zeros(int(leaf.max()) + 1, np.int32)
     links = np.stack([port, leaf], axis=1).astype(np.int32)
-    tiers = (Tier("leaf", len(none), radix, 0),)
-    return Plan(
-        topology, Demand(servers, rails), SwitchPorts(switch, radix), tiers, (links,), none, none
-    )
+    tiers = (Tier("leaf", int(leaf.max()) + 1, radix, 0),)
+    return hand_plan(topology, Demand(servers, rails), SwitchPorts(switch, radix), tiers, (links,))
+
+
+def at(plan: Plan, rate_Bps: float) -> Plan:
+    """Run every link of the plan at one rate."""
+    return replace(plan, links=tuple(replace(li, rate_Bps=rate_Bps) for li in plan.links))
 
 
 def compute(plan: Plan, world_of: Catalog | None = None, server: str | None = "dgx-h100") -> Bill:
     return bill(
-        plan,
+        at(plan, 400 * GBPS),
         nominal(world_of),
         network="compute",
         technology="infiniband",
-        rate_Bps=400 * GBPS,
         nic_id="cx7-ndr",
         nics_per_server=8,
         server_id=server,
@@ -86,11 +86,10 @@ def ethernet(
     plan: Plan, gbps: float, nic: str | None, nics: int, server: str | None = None
 ) -> Bill:
     return bill(
-        plan,
+        at(plan, gbps * GBPS),
         nominal(),
         network="compute",
         technology="ethernet",
-        rate_Bps=gbps * GBPS,
         nic_id=nic,
         nics_per_server=nics,
         server_id=server,
@@ -230,11 +229,10 @@ def test_twin_plane_cards_have_one_twin_transceiver() -> None:
 def test_ndr200_ports_share_a_transceiver_by_splitter_fibres() -> None:
     # 128 ports of 200G on 32 cages: four links a cage, two a fibre at the switch.
     found = bill(
-        two_tier(16, radix=128),
+        at(two_tier(16, radix=128), 200 * GBPS),
         nominal(),
         network="compute",
         technology="infiniband",
-        rate_Bps=200 * GBPS,
         nic_id="cx7-ndr200-2p",
         nics_per_server=8,
     )
@@ -245,11 +243,10 @@ def test_ndr200_ports_share_a_transceiver_by_splitter_fibres() -> None:
 
 def test_hdr_has_active_optical_cables() -> None:
     found = bill(
-        two_tier(20, radix=40, switch="qm8700"),
+        at(two_tier(20, radix=40, switch="qm8700"), 200 * GBPS),
         nominal(),
         network="compute",
         technology="infiniband",
-        rate_Bps=200 * GBPS,
         nic_id="cx6-hdr",
         nics_per_server=8,
     )
@@ -259,11 +256,10 @@ def test_hdr_has_active_optical_cables() -> None:
 
 def test_gigabit_ethernet_has_patch_cables_and_no_card() -> None:
     found = bill(
-        one_tier(96, 1, "sn2201", 48),
+        at(one_tier(96, 1, "sn2201", 48), 1 * GBPS),
         nominal(),
         network="management",
         technology="ethernet",
-        rate_Bps=1 * GBPS,
         nic_id=None,
         nics_per_server=1,
     )
@@ -275,18 +271,18 @@ def test_gigabit_ethernet_has_patch_cables_and_no_card() -> None:
 def test_uplinks_into_another_network_buy_no_switch_there() -> None:
     # Out of band of the SuperPOD: SN2201 leaves, 2 x 100G each up to the in-band network's SN4600C.
     leaf = np.repeat(np.arange(2), 48)
-    none = np.zeros(2, np.int32)
-    plan = Plan(
+    plan = hand_plan(
         "fat-tree",
         Demand(80, 1, target_ports=16),
-        SwitchPorts("sn2201", 48),
-        (Tier("leaf", 2, 48, 2), Tier("spine", 2, 64, 0, SwitchPorts("sn4600c", 64), shared=True)),
+        SwitchPorts("sn2201", 48, GBPS),
+        (
+            Tier("leaf", 2, 48, 2),
+            Tier("spine", 2, 64, 0, SwitchPorts("sn4600c", 64, 100 * GBPS), shared=True),
+        ),
         (
             np.stack([np.arange(80), leaf[:80]], axis=1).astype(np.int32),
             np.array([(0, 0), (0, 1), (1, 0), (1, 1)], np.int32),
         ),
-        none,
-        none,
         target_links=np.stack([np.arange(16), leaf[80:]], axis=1).astype(np.int32),
     )
     found = bill(
@@ -294,7 +290,6 @@ def test_uplinks_into_another_network_buy_no_switch_there() -> None:
         nominal(),
         network="management",
         technology="ethernet",
-        rate_Bps=1 * GBPS,
         nic_id=None,
         nics_per_server=1,
     )
@@ -363,11 +358,10 @@ def test_drawn_worlds_change_prices_and_never_pieces(superpod: Bill) -> None:
     for world in draw(4, seed=5):
         drawn = superpod.repriced(world)
         again = bill(
-            plan,
+            at(plan, 400 * GBPS),
             world,
             network="compute",
             technology="infiniband",
-            rate_Bps=400 * GBPS,
             nic_id="cx7-ndr",
             nics_per_server=8,
             server_id="dgx-h100",
@@ -382,11 +376,10 @@ def test_drawn_worlds_change_prices_and_never_pieces(superpod: Bill) -> None:
 def test_facts_read_for_a_bill_are_remembered_for_the_report() -> None:
     world = nominal()
     bill(
-        two_tier(32),
+        at(two_tier(32), 400 * GBPS),
         world,
         network="compute",
         technology="infiniband",
-        rate_Bps=400 * GBPS,
         nic_id="cx7-ndr",
         nics_per_server=8,
     )
@@ -425,8 +418,8 @@ def test_more_servers_never_cost_less_and_no_line_is_negative(
 def test_pieces_carry_all_links(servers: int, reserved: int) -> None:
     plan = two_tier(servers, reserved=reserved)
     found = compute(plan)
-    assert found.count("fibres") == len(plan.links[0]) + len(plan.links[1])
+    assert found.count("fibres") == plan.links[0].count + plan.links[1].count
     # Each switch end needs at least half a transceiver a link, and at most one a link.
-    ends = len(plan.links[0]) + 2 * len(plan.links[1]) + reserved
+    ends = plan.links[0].count + 2 * plan.links[1].count + reserved
     switch_ends = found.count("transceivers at the leaf") + found.count("transceivers at the spine")
     assert ends / 2 <= switch_ends <= ends

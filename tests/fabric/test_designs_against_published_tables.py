@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from eastwest.errors import UserError
-from eastwest.fabric.topology import TOPOLOGIES, Demand, Plan, SwitchPorts, star
+from eastwest.fabric.laws import check_plan
+from eastwest.fabric.plan import Demand, Plan, SwitchPorts
+from eastwest.fabric.topology import TOPOLOGIES, star
 
 TABLE = Path(__file__).parents[2] / "../shared/facts/designs.csv"
 COUNTS = ("leaf", "spine", "core", "cables_node_leaf", "cables_leaf_spine", "cables_spine_core")
@@ -157,7 +159,7 @@ def count(text: str) -> int | None:
 
 
 def counts_of(plan: Plan) -> dict[str, int]:
-    switches = [tier.switches for tier in plan.tiers] + [0, 0]
+    switches = [role.count for role in plan.roles] + [0, 0]
     cables = [*plan.cables, 0, 0]
     return dict(zip(COUNTS, switches[:3] + cables[:3], strict=True))
 
@@ -183,7 +185,7 @@ def test_every_row_of_grade_a_or_b_with_these_topologies_is_rebuilt() -> None:
 def test_design_has_every_published_count(name: str) -> None:
     design, row = DESIGNS[name], ROWS[name]
     plan = design.plan()
-    plan.check()
+    check_plan(plan)
     found = counts_of(plan)
     stated = {key: count(row[key]) for key in COUNTS if key not in design.leave_out}
     for key, value in stated.items():
@@ -213,7 +215,7 @@ def test_storage_cables_of_the_h100_superpod_are_240_above_the_leaves_and_48_to_
     assert plan.cables == (254, 240)
     assert sum(plan.cables) == 494
     assert len(plan.target_links) == 48
-    assert [tier.switches for tier in plan.tiers] == [8 + 4, 4]
+    assert [role.count for role in plan.roles] == [8 + 4, 4]
 
 
 def test_out_of_band_network_of_the_h100_superpod() -> None:
@@ -225,7 +227,7 @@ def test_out_of_band_network_of_the_h100_superpod() -> None:
         ROWS["spod_h100_oob_4su"]["cables_node_leaf"]
     )
     with_storage = star.plan(star.Params(), Demand(127, 1, 1, others + 24), switch, "")
-    with_storage.check()
+    check_plan(with_storage)
     assert with_storage.switches == count(ROWS["spod_h100_oob_4su"]["leaf"])
     assert with_storage.cables[1] == 16
 

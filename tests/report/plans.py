@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from eastwest.fabric.topology import Demand, Plan, SwitchPorts, Tier
+from eastwest.fabric.plan import Demand, Plan, SwitchPorts
+from hand_plans import Tier, hand_plan
 
 QM9700 = SwitchPorts("qm9700", 64)
 
@@ -27,28 +28,24 @@ def _server_links(servers: int, rails: int, per_unit: int) -> list[tuple[int, in
 def one_leaf(servers: int = 4, rails: int = 8) -> Plan:
     """All NICs on one switch."""
     links = _links([(p, 0) for p in range(servers * rails)])
-    zeros = np.zeros(1, np.int32)
-    return Plan(
+    return hand_plan(
         "fat-tree",
         Demand(servers, rails),
         QM9700,
         (Tier("leaf", 1, 64, 0),),
         (links,),
-        zeros,
-        zeros,
     )
 
 
 def two_tiers(units: int = 4, spines: int = 16, rails: int = 8) -> Plan:
     """Units of 32 servers, a leaf a rail and unit, every leaf on every spine."""
     leaves = units * rails
-    zeros = np.zeros(leaves, np.int32)
     tiers = (Tier("leaf", leaves, 32, 32), Tier("spine", spines, 64, 0))
     links = (
         _links(_server_links(units * 32, rails, 32)),
         _links(_full(list(range(leaves)), list(range(spines)), 32 // spines)),
     )
-    return Plan("rail-optimised", Demand(units * 32, rails), QM9700, tiers, links, zeros, zeros)
+    return hand_plan("rail-optimised", Demand(units * 32, rails), QM9700, tiers, links)
 
 
 def rail_only(servers: int = 128, rails: int = 8) -> Plan:
@@ -56,17 +53,14 @@ def rail_only(servers: int = 128, rails: int = 8) -> Plan:
     leaves = _links(
         [(s * rails + r, r * 2 + s // (servers // 2)) for s in range(servers) for r in range(rails)]
     )
-    island = np.repeat(np.arange(rails), 2).astype(np.int32)
     tiers = (Tier("leaf", 2 * rails, 64, 32), Tier("spine", rails, 64, 0))
     up = _links([(leaf, leaf // 2) for leaf in range(2 * rails) for _ in range(32)])
-    return Plan(
+    return hand_plan(
         "rail-only",
         Demand(servers, rails),
         QM9700,
         tiers,
         (leaves, up),
-        np.zeros(2 * rails, np.int32),
-        island,
     )
 
 
@@ -77,21 +71,18 @@ def three_tiers(pods: int = 128, rails: int = 8) -> Plan:
     pod_up = [(p * 32 + a, p * 32 + b) for p in range(pods) for a in range(32) for b in range(32)]
     per_spine = cores // 32
     core_up = [(s, s % 32 * per_spine + k % per_spine) for s in range(leaves) for k in range(32)]
-    group = np.repeat(np.arange(pods), 32).astype(np.int32)
     tiers = (
         Tier("leaf", leaves, 32, 32),
         Tier("spine", leaves, 32, 32),
         Tier("core", cores, 64, 0),
     )
     links = (_links(_server_links(servers, rails, 32)), _links(pod_up), _links(core_up))
-    return Plan(
+    return hand_plan(
         "rail-optimised",
         Demand(servers, rails),
         QM9700,
         tiers,
         links,
-        group,
-        np.zeros(leaves, np.int32),
     )
 
 
@@ -99,10 +90,9 @@ def unaligned(servers: int = 128, rails: int = 8, down: int = 36) -> Plan:
     """A fat tree whose servers straddle leaves: ports are filled in order."""
     ports = servers * rails
     leaves = -(-ports // down)
-    zeros = np.zeros(leaves, np.int32)
     tiers = (Tier("leaf", leaves, down, 28), Tier("spine", 14, leaves * 2, 0))
     links = (
         _links([(p, p // down) for p in range(ports)]),
         _links(_full(list(range(leaves)), list(range(14)), 2)),
     )
-    return Plan("fat-tree", Demand(servers, rails), QM9700, tiers, links, zeros, zeros)
+    return hand_plan("fat-tree", Demand(servers, rails), QM9700, tiers, links)

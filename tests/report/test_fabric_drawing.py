@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.plan import Plan
 from eastwest.report.fabric_svg import caption, fabric_svg, line_width
 from eastwest.report.fabric_view import view
 from report import plans
@@ -46,8 +46,8 @@ def counted(svg: str, tier: str) -> tuple[int, int]:
 def test_a_drawing_is_well_formed_and_counts_every_switch_and_server(name: str) -> None:
     plan = PLANS[name]
     svg = fabric_svg(plan)
-    for tier in plan.tiers:
-        assert sum(counted(svg, tier.name)) == tier.switches
+    for role in plan.roles:
+        assert sum(counted(svg, role.name)) == role.count
     drawn = sum(int(g.get("data-members", "")) for g in groups(svg, "unit"))
     hidden = sum(
         int(g.get("data-count", "")) for g in groups(svg, "gap") if g.get("data-tier") == "servers"
@@ -70,7 +70,7 @@ def test_small_fabrics_are_drawn_whole(name: str, leaves: int, spines: int) -> N
 def test_all_cables_of_a_fabric_that_is_drawn_whole_are_in_its_lines() -> None:
     plan = plans.two_tiers()
     for tier, cables in enumerate(plan.cables):
-        assert sum(b.cables for b in view(plan).bundles if b.tier == tier) == cables
+        assert sum(b.cables for b in view(plan).bundles if b.rows == (tier, tier + 1)) == cables
 
 
 def test_four_servers_are_drawn_one_by_one_with_a_line_a_nic() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from eastwest.catalog.world import nominal
+from eastwest.fabric.networks import management_plan
 from eastwest.spec.cluster import load_cluster
 from eastwest.study.duties import duties
 from eastwest.study.run import prepare
-from eastwest.study.situation import management_plan, situate
+from eastwest.study.situation import situate
 
 CLUSTER = load_cluster(Path(__file__).parents[2] / "examples/llama3-70b-1024xh100.yaml")
 WORLD = nominal(CLUSTER.facts())
@@ -25,7 +26,7 @@ def test_a_checkpoint_takes_its_bytes_over_what_all_targets_take():
 
 
 def test_every_bmc_switch_and_power_unit_has_a_port():
-    plan = management_plan(CLUSTER, WORLD)
+    plan = management_plan(CLUSTER)
     compute, storage = 48, 17
     assert plan.demand.ports == 128
     assert plan.demand.target_ports == 32 * 3 + compute + storage

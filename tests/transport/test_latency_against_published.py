@@ -22,6 +22,10 @@ HDR100 = Endpoint(server_graph(WORLD, "dgx-a100"), 128, 12.5e9, 8, 4096, in_gpu=
 NDR = Endpoint(server_graph(WORLD, "dgx-h100"), 112, 50e9, 8, 4096)
 
 
+def way(switches: int, port_s: float, metres: tuple[float, ...], fec: str = "fec-kp4") -> Way:
+    return Way(len(metres), sum(metres), switches, switches * port_s, fec)
+
+
 @pytest.mark.parametrize(
     ("switches", "metres", "published_s"), [(1, (2, 2), 1.21e-6), (3, (2, 10, 10, 2), 1.70e-6)]
 )
@@ -29,7 +33,7 @@ def test_hdr100_verbs_between_host_memories(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "qm8700", "port_to_port_s")
-    got = rdma.path("", IB, HDR100, Way(switches, port_s, metres, "fec-rs272"), WORLD).latency_s(2)
+    got = rdma.path("", IB, HDR100, way(switches, port_s, metres, "fec-rs272"), WORLD).latency_s(2)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -40,7 +44,7 @@ def test_one_more_hdr_hop_costs_what_the_study_found() -> None:
             "",
             IB,
             HDR100,
-            Way(n, port_s, (2.0, *(10.0,) * (n - 1), 2.0), "fec-rs272"),
+            way(n, port_s, (2.0, *(10.0,) * (n - 1), 2.0), "fec-rs272"),
             WORLD,
         )
         for n in (1, 3)
@@ -55,7 +59,7 @@ def test_ndr_between_gpu_memories(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "qm9700", "port_to_port_s")
-    got = rdma.path("", IB, NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
+    got = rdma.path("", IB, NDR, way(switches, port_s, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -69,7 +73,7 @@ def test_roce_between_gpu_memories_with_their_switch(
     # for its class.
     fact = WORLD.catalog.fact("switch", "th4-64", "port_to_port_s")
     assert fact.low <= 0.75e-6 <= fact.high
-    got = rdma.path("", ROCE, NDR, Way(switches, 0.75e-6, metres), WORLD).latency_s(64)
+    got = rdma.path("", ROCE, NDR, way(switches, 0.75e-6, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.03)
 
 
@@ -80,7 +84,7 @@ def test_roce_with_the_catalogs_central_switch_is_within_a_tenth(
     switches: int, metres: tuple[float, ...], published_s: float
 ) -> None:
     port_s = WORLD.number("switch", "sn5600", "port_to_port_s")
-    got = rdma.path("", ROCE, NDR, Way(switches, port_s, metres), WORLD).latency_s(64)
+    got = rdma.path("", ROCE, NDR, way(switches, port_s, metres), WORLD).latency_s(64)
     assert got == pytest.approx(published_s, rel=0.10)
 
 

@@ -131,7 +131,7 @@ def test_every_registered_transport_in_each_of_its_formats_obeys_the_laws(
     mtu = data.draw(st.sampled_from(packet.ends_bytes()))
     nics = data.draw(st.integers(1, len(graph.nic)))
     end = Endpoint(graph, 100.0, nic_Bps, nics, mtu, sockets=data.draw(st.integers(0, 8)))
-    over = Way(1, 1e-6, (10.0, 10.0))
+    over = Way(2, 20.0, 1, 1e-6)
     one = TRANSPORTS[name].path(name, packet, replace(end, store=STORE), over, world)
     _check(one, nic_Bps)
     assert one.latency_s(min(a, b)) <= one.latency_s(max(a, b)) * (1 + 1e-12)

@@ -31,7 +31,7 @@ def way(tech: Technology, world: World = WORLD, switches: int = 1, metre: float 
     """Return a way through so many of the technology's first switch, each cable of the same
     length."""
     port_s = world.number("switch", tech.switches[0], "port_to_port_s")
-    return Way(switches, port_s, (metre,) * (switches + 1), tech.fec)
+    return Way(switches + 1, metre * (switches + 1), switches, port_s * switches, tech.fec)
 
 
 def path(

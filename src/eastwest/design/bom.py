@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from eastwest.catalog.world import World
 from eastwest.design.cables import Joint, Need, Part, choose, parts
 from eastwest.errors import InternalError, UserError
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.cabling import central_length_m
+from eastwest.fabric.plan import SERVER, TARGET, Plan, Role
 from eastwest.table import Column, Table
 from eastwest.units import format_money
 
 Counts = NDArray[np.int64]
-LENGTHS = ("server_leaf_m", "leaf_spine_m", "spine_core_m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,6 @@ def bill(
     *,
     network: str,
     technology: str,
-    rate_Bps: float,
     nic_id: str | None,
     nics_per_server: int,
     server_id: str | None = None,
@@ -125,10 +124,9 @@ def bill(
 
     Parameters
     ----------
-    plan : the structure, with every link at one rate.
+    plan : the structure, every class of links at its rate.
     network : its name for people (compute, storage, management).
     technology : ``infiniband`` or ``ethernet``; the switch must speak it.
-    rate_Bps : rate of one link, one way.
     nic_id : the network card to buy, or None where the servers bring it.
     nics_per_server : cards a server.
     server_id : the server, if its cages are to be counted as it has them (a DGX H100 leads eight
@@ -136,79 +134,54 @@ def bill(
 
     Raises UserError if the switch speaks another technology, no cable fits, or a price is unknown.
     """
-    for switch in {plan.switch.id, *(t.switch.id for t in plan.tiers if t.switch and not t.shared)}:
+    for switch in {role.switch.id for role in plan.roles if not role.shared}:
         _same_technology(world, switch, technology)
     lines = list(_switches(plan, world))
     if nic_id is not None:
         cards = plan.demand.servers * nics_per_server
         lines.append(_line(world, "nic", nic_id, "NICs", cards))
     server_links = _server_links(plan, world, nic_id, nics_per_server, server_id)
-    for links in _classes(plan, world, rate_Bps, server_links):
+    for links in _classes(plan, world, server_links):
         lines += _joined(world, links)
-    lines += _manager(plan, world, rate_Bps)
+    lines += _manager(plan, world)
     return Bill(network, technology, tuple(line for line in lines if line.count))
 
 
 def _switches(plan: Plan, world: World) -> Iterator[Line]:
-    """Yield a line for each model of switch; a shared tier is bought with another network."""
+    """Yield a line for each model of switch; a shared role is bought with another network."""
     count: dict[str, int] = {}
-    for tier in plan.tiers:
-        if not tier.shared:
-            model = (tier.switch or plan.switch).id
-            count[model] = count.get(model, 0) + tier.switches
+    for role in plan.roles:
+        if not role.shared:
+            count[role.switch.id] = count.get(role.switch.id, 0) + role.count
     for model, switches in count.items():
         yield _line(world, "switch", model, "switches", switches)
 
 
-def _classes(plan: Plan, world: World, rate_Bps: float, server_links: int) -> Iterator[Class]:
-    """Yield each class of links with its ends: servers, targets of the network, then switches tier
-    by tier."""
-    ports = plan.demand.rails * plan.demand.planes
-    leaves, leaf_links = plan.tiers[0].switches, _cage_links(plan, world, 0)
-    if len(plan.links[0]):
-        servers = plan.links[0].astype(np.int64) // np.array([ports, 1])
-        near = _with_reserved(_ports(servers[:, 1], leaves), plan.reserved_links)
-        need = Need(rate_Bps, leaf_links, server_links, _length_m(plan, world, 0))
-        yield Class("server-leaf", "leaf", "server", servers, near, need)
-    if len(plan.target_links):
-        targets = plan.target_links.astype(np.int64)
-        need = Need(rate_Bps, leaf_links, 1, _length_m(plan, world, 0))
-        yield Class("target-leaf", "leaf", "target", targets, _ports(targets[:, 1], leaves), need)
-    for tier in range(1, len(plan.links)):
-        links, upper, lower = (
-            plan.links[tier].astype(np.int64),
-            plan.tiers[tier],
-            plan.tiers[tier - 1],
-        )
-        near_links = _cage_links(plan, world, tier)
-        # Between models the lower one has uplink cages of their own, one link each.
-        far_links = (
-            near_links if (upper.switch or plan.switch) == (lower.switch or plan.switch) else 1
-        )
-        need = Need(
-            _rate_Bps(plan, world, tier, rate_Bps),
-            near_links,
-            far_links,
-            _length_m(plan, world, tier),
-        )
-        near = _ports(links[:, 1], upper.switches)
-        yield Class(f"{lower.name}-{upper.name}", upper.name, lower.name, links, near, need)
+def _classes(plan: Plan, world: World, server_links: int) -> Iterator[Class]:
+    """Yield each class of links with its ends, first those of servers and targets."""
+    for links in sorted(plan.links, key=lambda li: (li.lower not in (SERVER, TARGET),)):
+        if not links.count:
+            continue
+        ends, upper = links.ends.astype(np.int64), plan.roles[plan.role(links.upper)]
+        near = _ports(ends[:, 1], upper.count)
+        near_links, far_links = _cage_links(upper, world), 1
+        if links.lower == SERVER:
+            ends = ends // np.array([plan.demand.rails * plan.demand.planes, 1])
+            near, far_links = _with_reserved(near, plan.reserved_links), server_links
+        elif links.lower != TARGET and plan.roles[plan.role(links.lower)].switch == upper.switch:
+            # Between models the lower one has uplink cages of their own, one link each.
+            far_links = near_links
+        length = central_length_m(world, plan, links)
+        need = Need(links.rate_Bps, near_links, far_links, length, links.medium)
+        yield Class(links.name, links.upper, links.lower, ends, near, need)
 
 
-def _cage_links(plan: Plan, world: World, tier: int) -> int:
-    """Return the links in one cage of a tier's switch."""
-    switch = plan.tiers[tier].switch or plan.switch
-    return math.ceil(switch.radix / max(1.0, world.number("switch", switch.id, "cages")))
-
-
-def _rate_Bps(plan: Plan, world: World, tier: int, rate_Bps: float) -> float:
-    """Return the rate of the links up to a tier: the plan's, or that of a port of the tier's own
-    model."""
-    switch = plan.tiers[tier].switch
-    if switch is None:
-        return rate_Bps
-    split = max(1.0, switch.radix / world.number("switch", switch.id, "radix"))
-    return world.number("switch", switch.id, "port_Bps") / split
+def _cage_links(role: Role, world: World) -> int:
+    """Return the links in one cage of a role's switch; one where another network has it."""
+    if role.shared:
+        return 1
+    cages = world.number("switch", role.switch.id, "cages")
+    return math.ceil(role.switch.radix / max(1.0, cages))
 
 
 def _same_technology(world: World, switch: str, technology: str) -> None:
@@ -237,17 +210,6 @@ def _server_links(
     return math.ceil(ports / max(1, cages))
 
 
-def _length_m(plan: Plan, world: World, tier: int) -> float:
-    known = world.catalog.ids("cabling")
-    # The central length, so that a drawn world is built of the same pieces; the lines' notes tell
-    # it.
-    return float(
-        world.catalog.fact(
-            "cabling", plan.topology if plan.topology in known else "other", LENGTHS[tier]
-        ).value
-    )
-
-
 def _joined(world: World, links: Class) -> Iterator[Line]:
     """Yield the lines of one class of links."""
     need, joint = links.need, choose(world.catalog, links.need)
@@ -264,13 +226,14 @@ def _joined(world: World, links: Class) -> Iterator[Line]:
     )
 
 
-def _manager(plan: Plan, world: World, rate_Bps: float) -> Iterator[Line]:
+def _manager(plan: Plan, world: World) -> Iterator[Line]:
     """Yield the lines of the fabric manager's links: a transceiver each, two links on a splitter
     fibre."""
     if not plan.reserved_links:
         return
-    length_m = float(world.catalog.fact("cabling", "other", "server_leaf_m").value)
-    need = Need(rate_Bps, _cage_links(plan, world, 0), 1, length_m)
+    length_m = float(world.catalog.fact("cabling", "other", plan.attach.length).value)
+    leaf = plan.roles[plan.role(plan.attach.upper)]
+    need = Need(plan.attach.rate_Bps, _cage_links(leaf, world), 1, length_m)
     joint = choose(world.catalog, need)
     if joint.cable is not None:
         yield _cable_line(world, joint.cable, "fabric manager: cables", plan.reserved_links, need)

@@ -43,6 +43,7 @@ class Need:
     near_links: int
     far_links: int
     length_m: float
+    medium: str = ""  # copper, MMF or SMF where it must be that
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,11 @@ def parts(catalog: Catalog) -> tuple[Part, ...]:
 
 def choose(catalog: Catalog, need: Need) -> Joint:
     """Return the pieces for a class of links. Raises UserError if nothing in the catalog fits."""
-    reaching = [part for part in parts(catalog) if part.reach_m >= need.length_m]
+    reaching = [
+        part
+        for part in parts(catalog)
+        if part.reach_m >= need.length_m and (not need.medium or need.medium in part.media)
+    ]
     found = [*_whole(reaching, need), *_optical(reaching, need)]
     if not found:
         raise UserError(

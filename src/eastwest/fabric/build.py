@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eastwest.errors import InternalError
 from eastwest.fabric.graph import Fabric, Floats, Ints, Network, NodeKind
-from eastwest.fabric.topology import Plan
-
-Longs = NDArray[np.int64]
+from eastwest.fabric.plan import SERVER, TARGET, CableClass, Longs, Plan
+from eastwest.fabric.ports import numbered
 
 
 class ServerNodes(Protocol):
@@ -53,18 +51,17 @@ class ServerNodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """A network's plan with what its cables are: rate and latency by tier (server-leaf, leaf-spine,
-    spine-core).
+    """A network's plan with the seconds of its parts.
 
-    A latency is that of all cables of a tier or an array with one for each, in the plan's order:
-    metres times latency per metre plus FEC. ``targets`` devices share the plan's target ports
-    equally, in order; with 0 they are no nodes.
+    ``link_s`` is what the cables of a class take, one value or an array with one for each cable in
+    the plan's order; ``switch_s`` what a switch of a role takes from port to port. ``targets``
+    devices share the plan's target ports equally, in order; with 0 they are no nodes.
     """
 
     network: Network
     plan: Plan
-    rate_Bps: tuple[float, ...]
-    latency_s: tuple[float | Floats, ...]
+    link_s: tuple[float | Floats, ...]
+    switch_s: tuple[float, ...]
     targets: int = 0
 
 
@@ -76,13 +73,17 @@ class _Nodes:
     tier: Ints
     network: Ints
     plane: Ints
+    latency_s: Floats
+    part: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class _Cables:
     lower: Ints
     upper: Ints
-    rate_Bps: Floats
+    lower_port: Ints
+    upper_port: Ints
+    rate_Bps: float
     latency_s: Floats
     tier: int
     network: int
@@ -96,15 +97,18 @@ def build_fabric(
     Raises InternalError if a plan asks for ports that the server does not have, or if the result
     fails its check.
     """
+    parts = tuple(
+        dict.fromkeys(r.switch.id for w in networks for r in w.plan.roles if not r.shared)
+    )
     nodes, cables = [_tiled_nodes(server.fabric, servers)], []
     first = servers * server.fabric.nodes
     for wiring in networks:
         _check_fit(server, servers, wiring)
-        added = _network_nodes(wiring)
+        added = _network_nodes(wiring, parts)
         cables += _network_cables(server, wiring, first)
         nodes.append(added)
         first += len(added.kind)
-    fabric = _join(nodes, server.fabric, servers, cables)
+    fabric = _join(nodes, server.fabric, servers, cables, parts)
     fabric.check()
     return fabric
 
@@ -127,9 +131,10 @@ def _check_fit(server: ServerNodes, servers: int, wiring: Wiring) -> None:
             f"{plan.demand.rails} ports,"
             f" not {servers} with {have}"
         )
-    if len(wiring.rate_Bps) < len(plan.links) or len(wiring.latency_s) < len(plan.links):
+    if len(wiring.link_s) != len(plan.links) or len(wiring.switch_s) != len(plan.roles):
         raise InternalError(
-            f"{name} network: rate and latency are needed for each of {len(plan.links)} tiers"
+            f"{name} network: seconds are needed for {len(plan.links)} classes of cables and "
+            f"{len(plan.roles)} roles"
         )
     if wiring.targets and plan.demand.target_ports % wiring.targets:
         raise InternalError(
@@ -145,74 +150,99 @@ def _tiled_nodes(one: Fabric, servers: int) -> _Nodes:
         tier=np.tile(one.node_tier, servers),
         network=np.tile(one.node_network, servers),
         plane=np.tile(one.node_plane, servers),
+        latency_s=np.tile(one.node_latency_s, servers),
+        part=np.tile(one.node_part, servers),
     )
 
 
-def _network_nodes(wiring: Wiring) -> _Nodes:
-    """Return the switches of all tiers, then the targets."""
-    counts = [tier.switches for tier in wiring.plan.tiers]
-    total = sum(counts) + wiring.targets
-    tier = np.repeat(np.arange(1, len(counts) + 2), [*counts, wiring.targets]).astype(np.int32)
-    tier[sum(counts) :] = 0
+def _network_nodes(wiring: Wiring, parts: tuple[str, ...]) -> _Nodes:
+    """Return the switches of all roles, then the targets."""
+    roles = wiring.plan.roles
+    counts = [*(role.count for role in roles), wiring.targets]
+    total = sum(counts)
+    tier = np.repeat([*range(1, len(roles) + 1), 0], counts).astype(np.int32)
+    part = [*(-1 if role.shared else parts.index(role.switch.id) for role in roles), -1]
     return _Nodes(
         kind=np.where(tier > 0, NodeKind.SWITCH, NodeKind.TARGET).astype(np.int32),
         server=np.full(total, -1, np.int32),
-        index=np.concatenate([np.arange(n, dtype=np.int32) for n in (*counts, wiring.targets)]),
+        index=np.concatenate([np.arange(n, dtype=np.int32) for n in counts]),
         tier=tier,
         network=np.full(total, wiring.network, np.int32),
-        plane=np.concatenate([*_planes(wiring.plan), np.full(wiring.targets, -1, np.int32)]),
+        plane=np.concatenate([_planes(wiring.plan), np.full(wiring.targets, -1, np.int32)]),
+        latency_s=np.repeat([*wiring.switch_s, 0.0], counts),
+        part=np.repeat(part, counts).astype(np.int32),
     )
 
 
-def _planes(plan: Plan) -> list[Ints]:
-    """Return, for the switches of each tier, the rail or else the plane that they serve; -1 if they
-    serve several.
+def _planes(plan: Plan) -> Ints:
+    """Return the rail or else the plane that each switch serves; -1 if it serves several or none.
 
-    A switch serves a rail if every server port below it is of that rail.
+    A switch serves a rail if every server port that it is above of is of that rail.
     """
-    demand = plan.demand
-    port = np.arange(demand.ports)
-    below = port // demand.planes % demand.rails
-    low, high, result = below, below, []
-    if demand.rails == 1:  # then the rail says nothing, the plane may
-        low = high = port % demand.planes if demand.planes > 1 else np.full(demand.ports, -1)
-    plane_low = plane_high = (
-        port % demand.planes if demand.planes > 1 else np.full(demand.ports, -1)
-    )
-    for tier, links in zip(plan.tiers, plan.links, strict=True):
-        low, high = _bounds(low, high, links, tier.switches)
-        plane_low, plane_high = _bounds(plane_low, plane_high, links, tier.switches)
-        plane = np.where(plane_low == plane_high, plane_low, -1)
-        result.append(np.where(low == high, low, plane).astype(np.int32))
-    return result
+    demand, port = plan.demand, np.arange(plan.demand.ports)
+    rail = port // demand.planes % demand.rails if demand.rails > 1 else None
+    plane = port % demand.planes if demand.planes > 1 else None
+    served = np.full(plan.starts()[-1], -1, np.int64)
+    for of_port in (plane, rail):
+        if of_port is not None:
+            one = _served(plan, of_port)
+            served = np.where(one >= 0, one, served)
+    return served.astype(np.int32)
 
 
-def _bounds(low: Longs, high: Longs, links: Ints, switches: int) -> tuple[Longs, Longs]:
-    """Return the least and the greatest of what is below each switch; unequal where nothing is."""
-    least, most = np.full(switches, 1 << 20, np.int64), np.full(switches, -2, np.int64)
-    np.minimum.at(least, links[:, 1], low[links[:, 0]])
-    np.maximum.at(most, links[:, 1], high[links[:, 0]])
-    return least, most
+def _served(plan: Plan, of_port: Longs) -> Longs:
+    """Return the one number of all ports below each switch, -1 if they differ or there are
+    none."""
+    starts, switches = plan.starts(), plan.starts()[-1]
+    low, high = np.full(switches, 1 << 30, np.int64), np.full(switches, -1, np.int64)
+    at = plan.attach_switch()
+    np.minimum.at(low, at, of_port)
+    np.maximum.at(high, at, of_port)
+    for links in plan.trunks:
+        lower, upper = plan.role(links.lower), plan.role(links.upper)
+        if lower < upper:  # links within a role, or back down, have nothing below
+            below, above = links.ends[:, 0] + starts[lower], links.ends[:, 1] + starts[upper]
+            np.minimum.at(low, above, low[below])
+            np.maximum.at(high, above, high[below])
+    return np.where(low == high, low, -1)
 
 
 def _network_cables(server: ServerNodes, wiring: Wiring, first: int) -> list[_Cables]:
     """Return the cables of one network whose first node has the number ``first``."""
-    plan, result = wiring.plan, []
-    starts = first + np.cumsum([0, *(tier.switches for tier in plan.tiers)])
-    lower = _port_node(server, wiring, plan.links[0][:, 0].astype(np.int64))
-    for tier, links in enumerate(plan.links):
-        if tier:
-            lower = starts[tier - 1] + links[:, 0]
-        result.append(
-            _cables(wiring, tier, lower, starts[tier] + links[:, 1], wiring.latency_s[tier])
+    plan = wiring.plan
+    starts = [first + start for start in plan.starts()]
+    return [
+        _Cables(
+            lower=_end_nodes(server, wiring, links.lower, links.ends[:, 0], starts),
+            upper=_end_nodes(server, wiring, links.upper, links.ends[:, 1], starts),
+            lower_port=ports[0],
+            upper_port=ports[1],
+            rate_Bps=links.rate_Bps,
+            latency_s=np.broadcast_to(np.asarray(link_s, np.float64), (links.count,)),
+            tier=number + 1,
+            network=int(wiring.network),
         )
-    if wiring.targets:
+        for number, (links, ports, link_s) in enumerate(
+            zip(plan.links, numbered(plan), wiring.link_s, strict=True)
+        )
+        if _drawn(wiring, links)
+    ]
+
+
+def _drawn(wiring: Wiring, links: CableClass) -> bool:
+    return links.lower != TARGET or wiring.targets > 0
+
+
+def _end_nodes(
+    server: ServerNodes, wiring: Wiring, name: str, ends: Ints, starts: list[int]
+) -> Ints:
+    plan = wiring.plan
+    if name == SERVER:
+        return _port_node(server, wiring, ends.astype(np.int64)).astype(np.int32)
+    if name == TARGET:
         share = plan.demand.target_ports // wiring.targets
-        port, leaf = plan.target_links.T
-        latency = wiring.latency_s[0]
-        mean = float(np.mean(latency)) if isinstance(latency, np.ndarray) else latency
-        result.append(_cables(wiring, 0, starts[-1] + port // share, starts[0] + leaf, mean))
-    return result
+        return (starts[-1] + ends // share).astype(np.int32)
+    return (starts[plan.role(name)] + ends).astype(np.int32)
 
 
 def _port_node(server: ServerNodes, wiring: Wiring, port: Longs) -> Longs:
@@ -221,46 +251,49 @@ def _port_node(server: ServerNodes, wiring: Wiring, port: Longs) -> Longs:
     return port // (demand.rails * demand.planes) * server.fabric.nodes + own
 
 
-def _cables(
-    wiring: Wiring, tier: int, lower: Longs, upper: Longs, latency_s: float | Floats
-) -> _Cables:
-    rate = np.full(len(lower), wiring.rate_Bps[tier])
-    latency = np.broadcast_to(np.asarray(latency_s, np.float64), lower.shape)
-    return _Cables(
-        lower.astype(np.int32), upper.astype(np.int32), rate, latency, tier + 1, int(wiring.network)
-    )
-
-
-def _join(nodes: list[_Nodes], one: Fabric, servers: int, cables: list[_Cables]) -> Fabric:
+def _join(
+    nodes: list[_Nodes], one: Fabric, servers: int, cables: list[_Cables], parts: tuple[str, ...]
+) -> Fabric:
     step = np.repeat(np.arange(servers, dtype=np.int32) * one.nodes, one.links)
-    lengths = [2 * len(c.lower) for c in cables]
+    counts = [len(c.lower) for c in cables]
+    lengths = [2 * n for n in counts]
 
-    def both(inside: Floats, name: str) -> Floats:
-        return np.concatenate(
-            [np.tile(inside, servers), *(np.repeat(getattr(c, name), 2) for c in cables)]
-        )
+    def node(name: str) -> Ints:
+        return np.concatenate([getattr(n, name) for n in nodes])
 
-    def each(inside: Ints, name: str) -> Ints:
-        outside = np.repeat(np.array([getattr(c, name) for c in cables], np.int32), lengths)
+    def each(inside: Ints, values: list[float]) -> Ints:
+        outside = np.repeat(np.array(values, inside.dtype), lengths)
         return np.concatenate([np.tile(inside, servers), outside])
 
     def ends(inside: Ints, first: str, second: str) -> Ints:
         pairs = (
             np.stack([getattr(c, first), getattr(c, second)], axis=1).reshape(-1) for c in cables
         )
-        return np.concatenate([np.tile(inside, servers) + step, *pairs]).astype(np.int32)
+        return np.concatenate([inside, *pairs]).astype(np.int32)
 
+    def tiled(inside: Ints) -> Ints:
+        return np.tile(inside, servers) + step
+
+    latency = [np.repeat(c.latency_s, 2) for c in cables]
+    cable = [np.repeat(np.arange(n, dtype=np.int32), 2) for n in counts]
     return Fabric(
-        node_kind=np.concatenate([n.kind for n in nodes]),
-        node_server=np.concatenate([n.server for n in nodes]),
-        node_index=np.concatenate([n.index for n in nodes]),
-        node_tier=np.concatenate([n.tier for n in nodes]),
-        node_network=np.concatenate([n.network for n in nodes]),
-        node_plane=np.concatenate([n.plane for n in nodes]),
-        link_source=ends(one.link_source, "lower", "upper"),
-        link_target=ends(one.link_target, "upper", "lower"),
-        link_rate_Bps=both(one.link_rate_Bps, "rate_Bps"),
-        link_latency_s=both(one.link_latency_s, "latency_s"),
-        link_tier=each(one.link_tier, "tier"),
-        link_network=each(one.link_network, "network"),
+        node_kind=node("kind"),
+        node_server=node("server"),
+        node_index=node("index"),
+        node_tier=node("tier"),
+        node_network=node("network"),
+        node_plane=node("plane"),
+        node_latency_s=np.concatenate([n.latency_s for n in nodes]),
+        node_part=node("part"),
+        link_source=ends(tiled(one.link_source), "lower", "upper"),
+        link_target=ends(tiled(one.link_target), "upper", "lower"),
+        link_rate_Bps=np.concatenate(
+            [np.tile(one.link_rate_Bps, servers), np.repeat([c.rate_Bps for c in cables], lengths)]
+        ),
+        link_latency_s=np.concatenate([np.tile(one.link_latency_s, servers), *latency]),
+        link_tier=each(one.link_tier, [c.tier for c in cables]),
+        link_network=each(one.link_network, [c.network for c in cables]),
+        link_port=ends(np.tile(one.link_port, servers), "lower_port", "upper_port"),
+        link_cable=np.concatenate([np.tile(one.link_cable, servers), *cable]),
+        parts=parts,
     )

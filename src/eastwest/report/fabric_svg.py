@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.plan import Plan
 from eastwest.report import palette
 from eastwest.report.fabric_view import SERVERS, Box, Bundle, Gap, Item, Row, View, view
 
@@ -21,6 +21,7 @@ LEFT, RIGHT, TOP, BOTTOM = 150.0, 14.0, 20.0, 12.0
 PITCH = 122.0  # from row to row
 WIDEST = 1000.0  # of the boxes
 SWITCH_HEIGHT, SERVER_HEIGHT = 24.0, 44.0
+ARC_HEIGHT = 34.0  # of links within a row, at the most
 SWITCH_WIDTH, SWITCH_GAP = 34.0, 9.0
 COLUMN_GAP, ROOM = 26.0, 14.0  # between columns; inside a column's frame
 
@@ -221,26 +222,36 @@ def line_width(cables: int) -> float:
 def _bundle(
     bundle: Bundle, places: list[dict[int, _Place]], y: list[float], rails: int, opacity: float
 ) -> str:
-    low, up = places[bundle.tier][bundle.lower], places[bundle.tier + 1][bundle.upper]
-    servers = bundle.tier == 0
-    x1 = _nic_x(low, bundle.rail, rails) if servers else low.x
-    y1 = y[bundle.tier] - (SERVER_HEIGHT / 2 - 7 if servers else SWITCH_HEIGHT / 2)
-    y2 = y[bundle.tier + 1] + SWITCH_HEIGHT / 2
+    lower, upper = bundle.rows
+    low, up = places[lower][bundle.lower], places[upper][bundle.upper]
+    if lower == upper:
+        way = _arc(low.x, up.x, y[lower] - SWITCH_HEIGHT / 2)
+    else:
+        servers = lower == 0
+        x1 = _nic_x(low, bundle.rail, rails) if servers else low.x
+        y1 = y[lower] - (SERVER_HEIGHT / 2 - 7 if servers else SWITCH_HEIGHT / 2)
+        way = f"M{x1:.1f} {y1:.1f}L{up.x:.1f} {y[upper] + SWITCH_HEIGHT / 2:.1f}"
     return (
-        f'<path class="cables{_rail_class(bundle.rail)}" d="M{x1:.1f} {y1:.1f}L{up.x:.1f} {y2:.1f}"'
+        f'<path class="cables{_rail_class(bundle.rail)}" d="{way}"'
         f' stroke-width="{line_width(bundle.cables):.2f}" opacity="{opacity:.2f}"'
         f' data-cables="{bundle.cables}"/>'
     )
 
 
+def _arc(x1: float, x2: float, y: float) -> str:
+    """Return a curve over a row; the farther its ends, the higher it goes."""
+    height = min(ARC_HEIGHT, 8.0 + abs(x2 - x1) * 0.12)
+    return f"M{x1:.1f} {y:.1f}Q{(x1 + x2) / 2:.1f} {y - 2 * height:.1f} {x2:.1f} {y:.1f}"
+
+
 def _lines(seen: View, places: list[dict[int, _Place]], y: list[float]) -> list[str]:
-    many: dict[int, int] = defaultdict(int)
+    many: dict[tuple[int, int], int] = defaultdict(int)
     for bundle in seen.bundles:
-        many[bundle.tier] += 1
+        many[bundle.rows] += 1
     opacity = {
-        tier: max(0.22, min(0.9, 1.25 - 0.115 * math.log2(max(2, n)))) for tier, n in many.items()
+        rows: max(0.22, min(0.9, 1.25 - 0.115 * math.log2(max(2, n)))) for rows, n in many.items()
     }
-    return [_bundle(b, places, y, seen.rails, opacity[b.tier]) for b in seen.bundles]
+    return [_bundle(b, places, y, seen.rails, opacity[b.rows]) for b in seen.bundles]
 
 
 def _row_label(row: Row, y: float) -> str:
@@ -253,20 +264,23 @@ def _row_label(row: Row, y: float) -> str:
     )
 
 
-def _per_line(seen: View, tier: int) -> str:
-    counts = sorted({b.cables for b in seen.bundles if b.tier == tier})
+def _per_line(seen: View, rows: tuple[int, int]) -> str:
+    counts = sorted({b.cables for b in seen.bundles if b.rows == rows})
     if not counts:
         return ""
     return f"{counts[0]} a line" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} a line"
 
 
 def _cable_labels(plan: Plan, seen: View, y: list[float]) -> list[str]:
-    lines = []
-    for tier in range(len(seen.rows) - 1):
-        middle = (y[tier] + y[tier + 1]) / 2
-        count = len(plan.links[tier])
+    """Count the cables between two rows, or within one, at their height."""
+    lines, counts = [], defaultdict[tuple[int, int], int](int)
+    for links in (plan.attach, *plan.trunks):
+        lower = 0 if links is plan.attach else plan.role(links.lower) + 1
+        counts[lower, plan.role(links.upper) + 1] += links.count
+    for (lower, upper), count in counts.items():
+        middle = (y[lower] + y[upper]) / 2 if lower != upper else y[lower] - PITCH / 2
         lines.append(_text(4, middle - 6, "soft", _many(count, "cable", "cables")))
-        if per_line := _per_line(seen, tier):
+        if per_line := _per_line(seen, (lower, upper)):
             lines.append(_text(4, middle + 8, "soft", per_line))
     return lines
 
@@ -310,13 +324,13 @@ def caption(plan: Plan) -> str:
         if demand.target_ports
         else ""
     )
-    tiers = ", ".join(f"{t.switches:,} {t.name}" for t in plan.tiers)
+    roles = ", ".join(f"{role.count:,} {role.name}" for role in plan.roles)
     cables = " + ".join(f"{c:,}" for c in plan.cables)
     reserved = (
         f" ({plan.reserved_links} of them for the fabric manager)" if plan.reserved_links else ""
     )
     return (
-        f"{plan.topology.capitalize()}: {nics}{others}; {tiers} "
+        f"{plan.topology.capitalize()}: {nics}{others}; {roles} "
         f"{'switch' if plan.switches == 1 else 'switches'} "
         f"of {plan.switch.radix} ports ({plan.switch.id}); {cables} cables{reserved}."
     )
@@ -333,7 +347,8 @@ def fabric_svg(plan: Plan) -> str:
     seen = view(plan)
     layout = _layout(seen)
     rows = len(seen.rows)
-    top = TOP + (18 if len(seen.columns) > 1 else 0)
+    arcs = any(b.rows == (rows - 1, rows - 1) for b in seen.bundles)
+    top = TOP + (18 if len(seen.columns) > 1 else 0) + (PITCH / 2 if arcs else 0)
     y = [top + PITCH * (rows - 1 - i) + SWITCH_HEIGHT / 2 for i in range(rows)]
     height, width = y[0] + SERVER_HEIGHT / 2 + BOTTOM, LEFT + layout.width + RIGHT
     places = [{p.item.index: p for p in row if isinstance(p.item, Box)} for row in layout.rows]

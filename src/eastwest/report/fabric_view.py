@@ -1,8 +1,9 @@
 """What of a fabric is drawn. One idea: choose whole representatives and count the rest, so that no
 drawing is a hairball.
 
-A view has rows (servers, leaf, spine, core) of boxes and gaps. A gap says how many boxes are not
-drawn at that place; drawn and counted boxes of a row always add up to the row's number of switches.
+A view has rows (servers, then each role of the plan) of boxes and gaps. A gap says how many boxes
+are not drawn at that place; drawn and counted boxes of a row always add up to the row's number of
+switches. Links within a role are drawn as arcs over its row.
 
     core            [1] · 30 more ·   [32]
     spine      [1] · 30 more · [32]   126 pods more   [1] · … · [32]
@@ -20,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eastwest.errors import InternalError
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.laws import components
+from eastwest.fabric.plan import CableClass, Plan
 
 MOST_SWITCHES = 64  # of one tier that are drawn one by one
 MOST_UNITS = 8  # groups of servers that are drawn one by one
@@ -56,7 +58,7 @@ Item = Box | Gap
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One tier: its drawn boxes by column (a pod or plane; one column where the tier spans all)."""
+    """One role: its drawn boxes by column (a pod or plane; one column where it spans all)."""
 
     name: str
     total: int
@@ -71,9 +73,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Parallel cables between two drawn boxes; ``tier`` is the lower row's number, servers 0."""
+    """Parallel cables of one class between two drawn boxes; rows are numbered from the servers'."""
 
-    tier: int
+    rows: tuple[int, int]  # of the lower and of the upper end; the same for links within a row
     lower: int
     upper: int
     cables: int
@@ -88,7 +90,7 @@ class View:
     Properties, checked by :meth:`check`:
 
     - boxes and gaps of a row add up to its total;
-    - a bundle joins drawn boxes of neighbouring rows.
+    - a bundle joins drawn boxes of its rows.
     """
 
     rows: tuple[Row, ...]
@@ -112,9 +114,9 @@ class View:
                     f"drawing: {row.name}: {seen} of {row.total} are drawn or counted"
                 )
         drawn = [{b.index for b in row.boxes} for row in self.rows]
-        # Property: a bundle joins drawn boxes of neighbouring rows.
+        # Property: a bundle joins drawn boxes of its rows.
         if any(
-            b.lower not in drawn[b.tier] or b.upper not in drawn[b.tier + 1] for b in self.bundles
+            b.lower not in drawn[b.rows[0]] or b.upper not in drawn[b.rows[1]] for b in self.bundles
         ):
             raise InternalError("drawing: a bundle ends at a box that is not drawn")
 
@@ -127,7 +129,7 @@ def _ends(items: Sequence[int], most: int) -> list[int]:
 def _units(plan: Plan) -> tuple[Ints, list[list[int]]]:
     """Return each server's unit and each unit's leaves: servers on the very same leaves are one
     unit."""
-    demand, links = plan.demand, np.asarray(plan.links[0], np.int64)
+    demand, links = plan.demand, plan.attach.ends.astype(np.int64)
     per_server = demand.rails * demand.planes
     leaves = np.full((demand.servers, per_server), -1, np.int64)
     leaves[links[:, 0] // per_server, links[:, 0] % per_server] = links[:, 1]
@@ -164,38 +166,52 @@ def _neighbours(links: Ints, chosen: Iterable[int]) -> dict[int, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """Leaves and spines by pod: the block of each leaf and spine (-1: a spine that serves
-    several)."""
+    """Switches with servers by block: parts that are connected apart, and pods in them."""
 
     names: list[str]
     noun: str  # what they are called: pods, rails, planes
-    leaf: list[int]
-    spine: list[int]
+    block: list[int]
 
-    def leaves(self, block: int) -> list[int]:
-        """Return the leaves of a block."""
-        return [i for i, b in enumerate(self.leaf) if b == block]
+    def members(self, block: int) -> list[int]:
+        """Return the switches of a block."""
+        return [i for i, b in enumerate(self.block) if b == block]
 
-    def spines(self, block: int) -> list[int]:
-        """Return the spines of a block."""
-        return [i for i, b in enumerate(self.spine) if b == block]
+
+def _ranked(values: Ints) -> Ints:
+    """Return the values as numbers from 0, in the order in which they first appear."""
+    _, first, which = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[which.reshape(-1)]
+
+
+def _groups(plan: Plan) -> Ints:
+    """Return the pod of each switch with servers: those that reach the same switches above.
+
+    Where such switches are cabled to each other, it is their widest place instead.
+    """
+    role = plan.roles[plan.role(plan.attach.upper)]
+    if any(links.lower == links.upper == role.name for links in plan.trunks):
+        return role.places[0].number.astype(np.int64) if role.places else np.zeros(role.count, int)
+    above = next((li for li in plan.trunks if li.lower == role.name), None)
+    if above is None:
+        return np.zeros(role.count, np.int64)
+    lowest = np.full(role.count, np.iinfo(np.int64).max)
+    np.minimum.at(lowest, above.ends[:, 0], above.ends[:, 1].astype(np.int64))
+    return _ranked(lowest)
 
 
 def _pods(plan: Plan, rails: list[int]) -> _Pods:
-    """Group the leaves into the parts that are connected apart from the others, and the pods in
-    them."""
-    island, group = (
-        np.asarray(a, np.int64).reshape(-1) for a in (plan.leaf_island, plan.leaf_group)
-    )
-    keys = sorted(set(zip(island.tolist(), group.tolist(), strict=True)))
-    number = {key: i for i, key in enumerate(keys)}
-    leaf = [number[key] for key in zip(island.tolist(), group.tolist(), strict=True)]
-    spine: list[int] = []
-    if len(plan.links) > 1 and len(plan.links[1]):
-        links = np.asarray(plan.links[1], np.int64)
-        spine = _single(links[:, 1], np.array(leaf)[links[:, 0]], plan.tiers[1].switches)
-    names, noun = _pod_names(keys, leaf, rails, plan.demand.rails)
-    return _Pods(names, noun, leaf, spine)
+    """Group the switches with servers into the parts that are apart, and the pods in them."""
+    role = plan.role(plan.attach.upper)
+    start = plan.starts()[role]
+    part = components(plan.starts()[-1], plan.trunk_ends())
+    island = _ranked(part[start : start + plan.roles[role].count])
+    keys = list(zip(island.tolist(), _groups(plan).tolist(), strict=True))
+    number = {key: i for i, key in enumerate(sorted(set(keys)))}
+    block = [number[key] for key in keys]
+    names, noun = _pod_names(sorted(number), block, rails, plan.demand.rails)
+    return _Pods(names, noun, block)
 
 
 def _pod_names(
@@ -233,7 +249,7 @@ def _chosen_leaves(pods: _Pods, blocks: list[int], first_unit: list[int]) -> lis
     most = max(4, 16 // len(blocks))
     chosen: list[int] = []
     for block in blocks:
-        leaves = sorted(pods.leaves(block), key=lambda i: (first_unit[i], i))
+        leaves = sorted(pods.members(block), key=lambda i: (first_unit[i], i))
         unit = first_unit[leaves[-1 if block == blocks[-1] and len(blocks) > 1 else 0]]
         whole = [i for i in leaves if first_unit[i] == unit]
         if len(whole) < 4:
@@ -275,15 +291,17 @@ def _columns(
     return columns
 
 
-def _switch_boxes(plan: Plan, tier: int, rails: Sequence[int]) -> dict[int, Box]:
-    about = plan.tiers[tier]
-    ports = (
-        f"up to {about.down} ports down, {about.up} up"
-        if about.up
-        else f"up to {about.down} ports down"
-    )
+def _ports(plan: Plan, role: int, word: str) -> str:
+    """Return the ports of a role in words, such as ``32 ports down, 32 up``."""
+    ways = zip(plan.ports(role), ("down", "up", "across"), strict=True)
+    said = [f"{n} {way}" for n, way in ways if n]
+    return ", ".join([said[0].replace(" ", f" {word}", 1), *said[1:]]) if said else "no ports"
+
+
+def _switch_boxes(plan: Plan, role: int, rails: Sequence[int]) -> dict[int, Box]:
+    name, ports = plan.roles[role].name, f"up to {_ports(plan, role, 'ports ')}"
     titles = [
-        f"{about.name} switch {i + 1}" + (f", rail {r + 1}" if r >= 0 else "")
+        f"{name} switch {i + 1}" + (f", rail {r + 1}" if r >= 0 else "")
         for i, r in enumerate(rails)
     ]
     return {i: Box(i, str(i + 1), f"{titles[i]}: {ports}", rail) for i, rail in enumerate(rails)}
@@ -308,21 +326,23 @@ def _server_row(plan: Plan, unit: Ints, shown: set[int]) -> Row:
     return Row(SERVERS, plan.demand.servers, note, (tuple(items),))
 
 
-def _bundles(tier: int, pairs: Ints, rails: Ints) -> list[Bundle]:
+def _bundles(rows: tuple[int, int], pairs: Ints, rails: Ints) -> list[Bundle]:
     """Return parallel cables as one bundle; its rail if all are of one."""
     if not len(pairs):
         return []
     unique, which, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     rail = _single(which.reshape(-1), rails, len(unique))
     return [
-        Bundle(tier, int(a), int(b), int(n), r)
+        Bundle(rows, int(a), int(b), int(n), r)
         for (a, b), n, r in zip(unique, count, rail, strict=True)
     ]
 
 
-def _server_bundles(plan: Plan, unit: Ints, units: set[int], leaves: set[int]) -> list[Bundle]:
+def _server_bundles(
+    plan: Plan, unit: Ints, units: set[int], leaves: set[int], row: int
+) -> list[Bundle]:
     """Return the cables of the drawn servers, one bundle a unit, leaf and rail."""
-    links = np.asarray(plan.links[0], np.int64)
+    links = plan.attach.ends.astype(np.int64)
     per_server = plan.demand.rails * plan.demand.planes
     owner, rail = (
         unit[links[:, 0] // per_server],
@@ -332,61 +352,113 @@ def _server_bundles(plan: Plan, unit: Ints, units: set[int], leaves: set[int]) -
     triples = np.stack([owner[keep], links[keep, 1], rail[keep]], axis=1)
     unique, count = np.unique(triples, axis=0, return_counts=True)
     return [
-        Bundle(0, int(u), int(leaf), int(n), int(r))
+        Bundle((0, row), int(u), int(leaf), int(n), int(r))
         for (u, leaf, r), n in zip(unique, count, strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What of the plan is drawn: blocks (pods), leaves, units of servers; and what is known of them
-    all."""
+    """What of the plan is drawn: blocks, switches with servers, units of servers; and what is known
+    of them all."""
 
     pods: _Pods
-    leaf_rail: list[int]
+    rails: list[int]  # of each switch with servers
     unit: Ints
-    first_unit: list[int]  # of each leaf; beyond the last where no server is on it
+    first_unit: list[int]  # of each such switch; beyond the last where no server is on it
     small: bool
     blocks: list[int]
-    leaves: set[int]
+    switches: set[int]
     units: set[int]
 
 
 def _choose(plan: Plan) -> _Choice:
-    links, demand = np.asarray(plan.links[0], np.int64), plan.demand
+    links, demand = plan.attach.ends.astype(np.int64), plan.demand
+    count = plan.roles[plan.role(plan.attach.upper)].count
     rail_of_port = links[:, 0] % (demand.rails * demand.planes) // demand.planes
-    leaf_rail = _single(links[:, 1], rail_of_port, plan.tiers[0].switches)
-    unit, unit_leaves = _units(plan)
-    first_unit = [len(unit_leaves)] * plan.tiers[0].switches
-    for u in reversed(range(len(unit_leaves))):
-        for leaf in unit_leaves[u]:
-            first_unit[leaf] = u
-    pods = _pods(plan, leaf_rail)
-    small = all(t.switches <= MOST_SWITCHES for t in plan.tiers)
-    count = len(pods.names)
+    rails = _single(links[:, 1], rail_of_port, count)
+    unit, on = _units(plan)
+    first_unit = [len(on)] * count
+    for u in reversed(range(len(on))):
+        for switch in on[u]:
+            first_unit[switch] = u
+    pods = _pods(plan, rails)
+    small = all(role.count <= MOST_SWITCHES for role in plan.roles)
+    names = len(pods.names)
     if small:
-        blocks, leaves = list(range(count)), set(range(plan.tiers[0].switches))
-        units = set(_ends(range(len(unit_leaves)), MOST_UNITS))
+        blocks, chosen = list(range(names)), set(range(count))
+        units = set(_ends(range(len(on)), MOST_UNITS))
     else:
-        blocks = list(range(count)) if count <= MOST_BLOCKS else [0, count - 1]
-        leaves = set(_chosen_leaves(pods, blocks, first_unit))
-        units = set(_ends(sorted({first_unit[i] for i in leaves} - {len(unit_leaves)}), MOST_UNITS))
-    return _Choice(pods, leaf_rail, unit, first_unit, small, blocks, leaves, units)
+        blocks = list(range(names)) if names <= MOST_BLOCKS else [0, names - 1]
+        chosen = set(_chosen_leaves(pods, blocks, first_unit))
+        units = set(_ends(sorted({first_unit[i] for i in chosen} - {len(on)}), MOST_UNITS))
+    return _Choice(pods, rails, unit, first_unit, small, blocks, chosen, units)
 
 
-def _leaf_row(plan: Plan, c: _Choice) -> Row:
-    boxes = _switch_boxes(plan, 0, c.leaf_rail)
-    order = {b: sorted(c.pods.leaves(b), key=lambda i: (c.first_unit[i], i)) for b in c.blocks}
-    by_block = {b: _items(order[b], c.leaves, boxes) for b in c.blocks}
-    return _row(plan, 0, _columns(c.blocks, by_block, Counter(c.pods.leaf)))
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What of one role is drawn, and what is known of all its switches."""
+
+    shown: set[int]
+    rails: list[int]
+    block: list[int]  # -1: it serves several
 
 
-def _spine_row(plan: Plan, c: _Choice, spines: set[int], rails: list[int]) -> Row:
-    boxes = _switch_boxes(plan, 1, rails)
-    if any(b < 0 for b in c.pods.spine):
-        return _row(plan, 1, [_items(range(plan.tiers[1].switches), spines, boxes)])
-    by_block = {b: _items(c.pods.spines(b), spines, boxes) for b in c.blocks}
-    return _row(plan, 1, _columns(c.blocks, by_block, Counter(c.pods.spine)))
+def _attached(plan: Plan, c: _Choice) -> _Level:
+    return _Level(c.switches, c.rails, c.pods.block)
+
+
+def _above(plan: Plan, role: int, levels: dict[str, _Level], c: _Choice) -> _Level:
+    """Return what is drawn of a role: all of a small network, else what drawn switches reach."""
+    count, name = plan.roles[role].count, plan.roles[role].name
+    below = [li for li in plan.trunks if li.upper == name and li.lower in levels]
+    if not below:
+        shown = set(range(count) if c.small else _ends(range(count), 6))
+        return _Level(shown, [-1] * count, [-1] * count)
+    links = below[0]
+    lower, ends = levels[links.lower], links.ends.astype(np.int64)
+    rails = _single(ends[:, 1], np.array(lower.rails)[ends[:, 0]], count)
+    block = _single(ends[:, 1], np.array(lower.block)[ends[:, 0]], count)
+    shown = set(range(count)) if c.small else _reached(links, lower, c, by_block=min(block) >= 0)
+    return _Level(shown, rails, block)
+
+
+def _reached(links: CableClass, lower: _Level, c: _Choice, by_block: bool) -> set[int]:
+    """Return some of the upper ends that drawn switches are cabled to, of each block if wanted."""
+    near = _neighbours(links.ends.astype(np.int64), lower.shown)
+    if not by_block:
+        return set(
+            _ends(sorted({u for low in lower.shown for u in near[low][:1] + near[low][-1:]}), 6)
+        )
+    chosen: set[int] = set()
+    for block in c.blocks:
+        own = [low for low in lower.shown if lower.block[low] == block]
+        chosen |= set(
+            _ends(sorted({u for low in own for u in near[low]}), max(3, 12 // len(c.blocks)))
+        )
+    return chosen
+
+
+def _role_row(plan: Plan, role: int, level: _Level, c: _Choice) -> Row:
+    """Return the row of a role: a column a block where each switch serves one, else one column."""
+    boxes, count = _switch_boxes(plan, role, level.rails), plan.roles[role].count
+    attached = plan.roles[role].name == plan.attach.upper
+    about = plan.roles[role]
+    note = "of another network" if about.shared else _note(plan, role)
+    if not attached and min(level.block, default=-1) < 0:
+        columns = [_items(range(count), level.shown, boxes)]
+        return Row(about.name, count, note, tuple(tuple(column) for column in columns))
+    order = {b: [i for i, block in enumerate(level.block) if block == b] for b in c.blocks}
+    if attached:
+        order = {b: sorted(own, key=lambda i: (c.first_unit[i], i)) for b, own in order.items()}
+    by_block = {b: _items(order[b], level.shown, boxes) for b in c.blocks}
+    columns = _columns(c.blocks, by_block, Counter(level.block))
+    return Row(about.name, count, note, tuple(tuple(column) for column in columns))
+
+
+def _note(plan: Plan, role: int) -> str:
+    _, up, across = plan.ports(role)
+    return _ports(plan, role, "" if up or across else "ports ")
 
 
 def _column_names(c: _Choice) -> tuple[str, ...]:
@@ -398,73 +470,34 @@ def _column_names(c: _Choice) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _upper(
-    plan: Plan, tier: int, lower_rails: list[int], lower: set[int], upper: set[int]
-) -> tuple[list[int], list[Bundle]]:
-    """Return the rail of each switch of a tier above the leaves, and the drawn bundles below it."""
-    links = np.asarray(plan.links[tier], np.int64).reshape(-1, 2)
-    rails = np.array(lower_rails)[links[:, 0]]
-    keep = np.isin(links[:, 0], sorted(lower)) & np.isin(links[:, 1], sorted(upper))
-    return _single(links[:, 1], rails, plan.tiers[tier].switches), _bundles(
-        tier, links[keep], rails[keep]
-    )
-
-
 def view(plan: Plan) -> View:
     """Return what to draw of a plan: everything where it is small, representatives and counts where
     it is large."""
     c = _choose(plan)
-    rows = [_server_row(plan, c.unit, c.units), _leaf_row(plan, c)]
-    bundles = _server_bundles(plan, c.unit, c.units, c.leaves)
-    if len(plan.tiers) > 1:
-        spines = _chosen_spines(plan, c)
-        spine_rails, cables = _upper(plan, 1, c.leaf_rail, c.leaves, spines)
-        rows.append(_spine_row(plan, c, spines, spine_rails))
-        bundles += cables
-    if len(plan.tiers) > 2:
-        cores = _chosen_cores(plan, spines, c.small)
-        core_rails, cables = _upper(plan, 2, spine_rails, spines, cores)
-        rows.append(
-            _row(
-                plan,
-                2,
-                [_items(range(plan.tiers[2].switches), cores, _switch_boxes(plan, 2, core_rails))],
-            )
-        )
-        bundles += cables
+    attached = plan.role(plan.attach.upper)
+    levels = {plan.attach.upper: _attached(plan, c)}
+    for role, about in enumerate(plan.roles):
+        if role != attached:
+            levels[about.name] = _above(plan, role, levels, c)
+    rows = [_server_row(plan, c.unit, c.units)]
+    rows += [_role_row(plan, i, levels[about.name], c) for i, about in enumerate(plan.roles)]
+    bundles = _server_bundles(plan, c.unit, c.units, c.switches, attached + 1)
+    for links in plan.trunks:
+        bundles += _trunk_bundles(plan, links, levels)
     complete = not any(isinstance(i, Gap) for row in rows for column in row.columns for i in column)
-    seen = View(
-        tuple(rows), tuple(bundles), _column_names(c), c.pods.noun, plan.demand.rails, complete
-    )
+    names = _column_names(c)
+    seen = View(tuple(rows), tuple(bundles), names, c.pods.noun, plan.demand.rails, complete)
     seen.check()
     return seen
 
 
-def _row(plan: Plan, tier: int, columns: Sequence[Sequence[Item]]) -> Row:
-    about = plan.tiers[tier]
-    note = f"{about.down} down, {about.up} up" if about.up else f"{about.down} ports down"
-    note = "of another network" if about.shared else note
-    return Row(about.name, about.switches, note, tuple(tuple(c) for c in columns))
-
-
-def _chosen_spines(plan: Plan, c: _Choice) -> set[int]:
-    """Return the spines to draw: all of a small fabric, else some of those that the drawn leaves
-    are cabled to."""
-    if c.small:
-        return set(range(plan.tiers[1].switches))
-    chosen: set[int] = set()
-    near = _neighbours(np.asarray(plan.links[1], np.int64), c.leaves)
-    most = max(3, 12 // len(c.blocks))
-    for block in c.blocks:
-        reach = sorted({s for leaf in c.leaves if c.pods.leaf[leaf] == block for s in near[leaf]})
-        chosen |= set(_ends(reach, most))
-    return chosen
-
-
-def _chosen_cores(plan: Plan, spines: set[int], small: bool) -> set[int]:
-    """Return the cores to draw: all of a small fabric, else the first and last of some drawn
-    spines."""
-    if small:
-        return set(range(plan.tiers[2].switches))
-    near = _neighbours(np.asarray(plan.links[2], np.int64), spines)
-    return set(_ends(sorted({c for s in spines for c in near[s][:1] + near[s][-1:]}), 6))
+def _trunk_bundles(plan: Plan, links: CableClass, levels: dict[str, _Level]) -> list[Bundle]:
+    """Return the drawn bundles of a class of links between switches."""
+    lower, upper = levels[links.lower], levels[links.upper]
+    ends = links.ends.astype(np.int64)
+    keep = np.isin(ends[:, 0], sorted(lower.shown)) & np.isin(ends[:, 1], sorted(upper.shown))
+    rails = np.array(lower.rails)[ends[:, 0]]
+    if links.lower == links.upper:
+        rails = np.where(rails == np.array(upper.rails)[ends[:, 1]], rails, -1)
+    rows = plan.role(links.lower) + 1, plan.role(links.upper) + 1
+    return _bundles(rows, ends[keep], rails[keep])

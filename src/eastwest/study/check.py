@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
-from pydantic import BaseModel
-
 from eastwest.catalog.world import nominal
 from eastwest.errors import UserError
-from eastwest.fabric.topology import TOPOLOGIES, Demand, Plan, SwitchPorts
-from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel, compute_keys
-from eastwest.spec.parse import parse
+from eastwest.fabric.networks import compute_plan, link_rate_Bps, storage_plan
+from eastwest.fabric.plan import Plan
+from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel
 from eastwest.spec.problems import Collector
 from eastwest.table import Column, Table, plain
 from eastwest.training.job import recipe_of
@@ -27,8 +25,6 @@ from eastwest.workload.compute import machine
 from eastwest.workload.layout import Layout, check_layout
 from eastwest.workload.memory import check_fits
 from eastwest.workload.model import load_model
-
-MOST_PORTS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Check:
                 "topology": compute.topology,
                 "switch": compute.switch,
                 "switches": self.plan.switches,
-                "tiers": {tier.name: tier.switches for tier in self.plan.tiers},
+                "roles": {role.name: role.count for role in self.plan.roles},
                 "cables": list(self.plan.cables),
                 "link_rate_Bps": self.link_rate_Bps,
                 "gpudirect": compute.gpudirect,
@@ -82,7 +78,7 @@ class Check:
                 "topology": self.storage.topology,
                 "switch": self.storage.switch.id,
                 "switches": self.storage.switches,
-                "tiers": {tier.name: tier.switches for tier in self.storage.tiers},
+                "roles": {role.name: role.count for role in self.storage.roles},
                 "cables": list(self.storage.cables),
             },
             "job": {
@@ -122,116 +118,6 @@ def check(cluster: Cluster) -> Check:
             "the compute network cannot be planned", where=cluster.where("networks.compute")
         )
     return Check(cluster, cluster.total_gpus(), rate_Bps, plan, storage, layout)
-
-
-def compute_plan(cluster: Cluster) -> Plan:
-    """Return the structure of the compute network. Raises UserError if the topology does not take
-    or hold it."""
-    compute = cluster.networks.compute
-    where = cluster.where("networks.compute.topology")
-    try:
-        topology = TOPOLOGIES[compute.topology]
-    except UserError as error:
-        raise error.at(where) from None
-    siblings = compute_keys()
-    params = parse(
-        topology.Params, compute.option_values(), cluster.marks, "networks.compute", siblings
-    )
-    params = _with_spines(params, cluster)
-    demand = Demand(cluster.servers, server_nics(cluster), compute.planes)
-    _check_size(demand, where)
-    switch = switch_ports(
-        cluster, compute.switch, link_rate_Bps(cluster), "networks.compute.switch"
-    )
-    return topology.plan(params, demand, switch, where)
-
-
-def storage_plan(cluster: Cluster) -> Plan | None:
-    """Return the structure of the storage network; None if there is none or the server has no NICs
-    for it.
-
-    Raises UserError if the topology cannot hold it.
-    """
-    storage, facts = cluster.networks.storage, cluster.facts()
-    if storage is None or not facts.has("server", cluster.server, "storage_nics"):
-        return None
-    rails = int(facts.fact("server", cluster.server, "storage_nics").value)
-    if rails < 1:
-        return None
-    where = cluster.where("networks.storage.topology")
-    try:
-        topology = TOPOLOGIES[storage.topology]
-    except UserError as error:
-        raise error.at(where) from None
-    demand = Demand(cluster.servers, rails, 1, storage.targets * storage.ports_per_target)
-    _check_size(demand, where)
-    rate_Bps = float(facts.fact("server", cluster.server, "storage_nic_Bps").value)
-    switch = storage.switch or cluster.networks.compute.switch
-    ports = switch_ports(cluster, switch, rate_Bps, "networks.storage.switch")
-    # A ratio that is stated asks for uplinks, so the usual 1:1 is left unsaid.
-    said = {"oversubscription": storage.oversubscription} if storage.oversubscription != 1.0 else {}
-    params = parse(topology.Params, said, cluster.marks, "networks.storage")
-    return topology.plan(params, demand, ports, where)
-
-
-def _check_size(demand: Demand, where: str) -> None:
-    if demand.ports + demand.target_ports > MOST_PORTS:
-        raise UserError(
-            f"{demand.ports:,} server ports are more than the {MOST_PORTS:,} that eastwest plans",
-            where,
-        )
-
-
-def _with_spines(params: BaseModel, cluster: Cluster) -> BaseModel:
-    """Give the topology the ports of its spines' switch, where that is another than the leaves'."""
-    spine = getattr(params, "spine_switch", None)
-    if spine is None or getattr(params, "spine_radix", None) is not None:
-        return params
-    ports = switch_ports(cluster, spine, link_rate_Bps(cluster), "networks.compute.spine_switch")
-    return params.model_copy(update={"spine_radix": ports.radix})
-
-
-def server_nics(cluster: Cluster) -> int:
-    """Return the number of compute NICs of a server: the file's, or the catalog's."""
-    return cluster.networks.compute.nics or int(
-        cluster.facts().fact("server", cluster.server, "nics").value
-    )
-
-
-def link_rate_Bps(cluster: Cluster) -> float:
-    """Return the rate of one NIC port, one way: the file's, or the NIC's rate shared by the
-    planes."""
-    compute = cluster.networks.compute
-    if compute.rate_Bps is not None:
-        return compute.rate_Bps
-    if compute.nic is not None:
-        return float(cluster.facts().fact("nic", compute.nic, "port_Bps").value)
-    return float(cluster.facts().fact("server", cluster.server, "nic_Bps").value) / compute.planes
-
-
-def switch_ports(cluster: Cluster, switch: str, rate_Bps: float, key: str) -> SwitchPorts:
-    """Return a switch with its ports at the rate of the NICs' ports: a faster port splits if it
-    can.
-
-    Raises UserError, at the key that names the switch, if it is unknown or its ports are slower
-    than the NICs'.
-    """
-    facts, where = cluster.facts(), cluster.where(key)
-    try:
-        radix, port_Bps, split = (
-            float(facts.fact("switch", switch, a).value) for a in ("radix", "port_Bps", "split")
-        )
-    except UserError as error:
-        raise error.at(where) from None
-    if rate_Bps > port_Bps * (1 + 1e-9):
-        raise UserError(
-            f"a port of {switch} runs at {format_bits_rate(port_Bps)}, the server's at "
-            f"{format_bits_rate(rate_Bps)}",
-            where,
-            "choose a faster switch",
-        )
-    ways = max(1, int(min(split, port_Bps / rate_Bps + 1e-9)))
-    return SwitchPorts(switch, int(radix) * ways)
 
 
 def job_layout(cluster: Cluster) -> Layout | None:
@@ -301,7 +187,7 @@ def _rows(found: Check) -> list[tuple[str, str]]:
     return [
         ("GPUs", f"{found.gpus:,} in {cluster.servers:,} {cluster.server}"),
         ("compute", f"{compute.technology}, {compute.topology}, {ports}, {direct}"),
-        ("switches", f"{_tiers(plan)} {compute.switch}"),
+        ("switches", f"{_roles(plan)} {compute.switch}"),
         ("cables", " + ".join(f"{n:,}" for n in plan.cables)),
         ("storage", _storage(found)),
         ("management", _management(cluster.networks.management)),
@@ -318,8 +204,8 @@ def _rows(found: Check) -> list[tuple[str, str]]:
     ]
 
 
-def _tiers(plan: Plan) -> str:
-    return " + ".join(f"{tier.switches:,} {tier.name}" for tier in plan.tiers)
+def _roles(plan: Plan) -> str:
+    return " + ".join(f"{role.count:,} {role.name}" for role in plan.roles)
 
 
 def _storage(found: Check) -> str:
@@ -327,7 +213,7 @@ def _storage(found: Check) -> str:
     if storage is None:
         return ""
     text = f"{storage.technology}, {storage.targets:,} targets"
-    return f"{text}, {_tiers(found.storage)} {found.storage.switch.id}" if found.storage else text
+    return f"{text}, {_roles(found.storage)} {found.storage.switch.id}" if found.storage else text
 
 
 def _management(network: ManagementNetwork) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eastwest.catalog.load import Fact
 from eastwest.design.bom import Bill
 from eastwest.errors import InternalError
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.plan import Plan
 from eastwest.study.bands import Band
 from eastwest.study.reasons import Reason
 from eastwest.study.situation import Situation

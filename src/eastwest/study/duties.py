@@ -4,8 +4,9 @@ work, not at the GPUs'."""
 from __future__ import annotations
 
 from eastwest.catalog.technology import technology
+from eastwest.fabric.networks import management_plan
 from eastwest.study.run import Job
-from eastwest.study.situation import management_plan, situate
+from eastwest.study.situation import situate
 from eastwest.units import format_bytes_rate, format_size, format_time
 from eastwest.workload.model import parameters
 
@@ -37,7 +38,7 @@ def _storage(job: Job) -> list[str]:
 def _management(job: Job) -> str:
     """Say what the out-of-band network connects and how little it carries."""
     cluster, world = job.cluster, job.world
-    plan = management_plan(cluster, world)
+    plan = management_plan(cluster)
     devices = plan.demand.ports + plan.demand.target_ports
     link = world.number("technology", "gigabit-ethernet", "nic_Bps")
     image_s = world.number("duty", "provisioning", "image_bytes") / link

@@ -22,11 +22,11 @@ from eastwest.catalog.load import Fact
 from eastwest.catalog.technology import technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError, unknown_name
-from eastwest.fabric.distance import switches_between
+from eastwest.fabric.distance import crossing
+from eastwest.fabric.networks import link_rate_Bps, server_nics
+from eastwest.fabric.plan import Plan
 from eastwest.fabric.server import server_graph
-from eastwest.fabric.topology import Plan
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import link_rate_Bps, server_nics
 from eastwest.study.situation import Situation, domain_gpus, path_over, situate, way_of
 from eastwest.study.variants import offered
 from eastwest.table import Column, Table, plain
@@ -345,8 +345,9 @@ def _between(
             "NVMe-oF: the way to a storage target is that of the mean server.",
         )
     source, target = (rail_of(plan, cluster, end.gpu) for end in ends)
-    switches = switches_between(plan, *(port_of(plan, end.node, target) for end in ends))
-    path = path_over(cluster, world, tech, way_of(world, tech, plan, switches), plan)
+    crossed = crossing(plan, *(port_of(plan, end.node, target) for end in ends))
+    switches = round(crossed.hops)
+    path = path_over(cluster, world, tech, way_of(world, tech, plan, crossed), plan)
     if source == target:
         return path, switches, ""
     if not tech.gpudirect:

@@ -28,18 +28,12 @@ def network_bill(situation: Situation, world: World) -> Bill:
     stored = abilities(tech).through_store
     known = world.has("nic", tech.nic, "ports") and not stored
     ports = int(world.number("nic", tech.nic, "ports")) if known else 1
-    rate = (
-        world.number("server", situation.cluster.server, "storage_nic_Bps")
-        if stored
-        else tech.nic_Bps
-    )
     return bill(
         plan,
         world,
         network=tech.network,
         # Slingshot runs over Ethernet's cables.
         technology=speaks if speaks is LinkLayer.INFINIBAND else LinkLayer.ETHERNET,
-        rate_Bps=rate / plan.demand.planes,
         nic_id=tech.nic if known else None,
         nics_per_server=-(-plan.demand.rails // ports),
         server_id=situation.cluster.server,

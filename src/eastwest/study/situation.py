@@ -16,18 +16,19 @@ from eastwest.collective.communicator import Communicator
 from eastwest.collective.estimate import Estimator
 from eastwest.errors import UserError
 from eastwest.fabric.build import Wiring, build_fabric
-from eastwest.fabric.distance import mean_switches, worst_switches
+from eastwest.fabric.cabling import delays
+from eastwest.fabric.distance import mean_crossing
 from eastwest.fabric.graph import Fabric, Network
-from eastwest.fabric.server import server_graph
-from eastwest.fabric.topology import Demand, Plan, star
-from eastwest.spec.cluster import Cluster
-from eastwest.study.check import (
+from eastwest.fabric.networks import (
     compute_plan,
     link_rate_Bps,
+    management_plan,
     server_nics,
     storage_plan,
-    switch_ports,
 )
+from eastwest.fabric.plan import Crossing, Plan
+from eastwest.fabric.server import server_graph
+from eastwest.spec.cluster import Cluster
 from eastwest.study.variants import check_carried, file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
 from eastwest.transport import TRANSPORTS, abilities
@@ -114,67 +115,23 @@ def cluster_fabric(cluster: Cluster) -> Fabric:
     situation = situate(cluster, world, file_technology(cluster))
     if situation.plan is None:
         raise UserError(f"{situation.label} cannot be built here: {situation.refused}")
-    wirings = [
-        _wiring(
-            world,
-            Network.COMPUTE,
-            situation.plan,
-            situation.technology.nic_Bps,
-            situation.technology.fec,
-        )
-    ]
-    storage, server = storage_plan(cluster), cluster.server
+    tech, storage = situation.technology, storage_plan(cluster)
+    wirings = [_wiring(world, Network.COMPUTE, situation.plan, tech.fec)]
     if storage and cluster.networks.storage:
-        rate, targets = (
-            world.number("server", server, "storage_nic_Bps"),
-            cluster.networks.storage.targets,
-        )
-        wirings.append(
-            _wiring(world, Network.STORAGE, storage, rate, situation.technology.fec, targets)
-        )
+        targets = cluster.networks.storage.targets
+        wirings.append(_wiring(world, Network.STORAGE, storage, tech.fec, targets))
     one_gigabit = technology(world, "gigabit-ethernet")
-    managed = management_plan(cluster, world)
-    wirings.append(
-        _wiring(world, Network.MANAGEMENT, managed, one_gigabit.nic_Bps, one_gigabit.fec)
-    )
-    nic = situation.technology.nic
-    graph = server_graph(world, server, nics=cluster.networks.compute.nics or 0, nic=nic)
+    managed = management_plan(cluster)
+    wirings.append(_wiring(world, Network.MANAGEMENT, managed, one_gigabit.fec))
+    nics = cluster.networks.compute.nics or 0
+    graph = server_graph(world, cluster.server, nics=nics, nic=tech.nic)
     return build_fabric(graph, cluster.servers, wirings)
 
 
-def management_plan(cluster: Cluster, world: World) -> Plan:
-    """Return the out-of-band network: BMCs, power units and the other networks' switches on 1 GbE
-    leaves."""
-    management = cluster.networks.management
-    racks = -(-cluster.servers // management.servers_per_rack)
-    storage = storage_plan(cluster)
-    others = (
-        racks * management.pdus_per_rack
-        + compute_plan(cluster).switches
-        + (storage.switches if storage else 0)
-    )
-    rails = int(world.number("server", cluster.server, "oob_ports"))
-    switch = switch_ports(
-        cluster,
-        management.switch,
-        world.number("technology", "gigabit-ethernet", "nic_Bps"),
-        "networks.management.switch",
-    )
-    demand = Demand(cluster.servers, rails, 1, others)
-    return star.plan(star.Params(), demand, switch, cluster.where("networks.management"))
-
-
-def _wiring(
-    world: World, network: Network, plan: Plan, rate_Bps: float, fec: str, targets: int = 0
-) -> Wiring:
-    """Return a plan's cables with rate and latency: metres by topology, FEC of each link."""
-    lengths = plan.topology if world.has("cabling", plan.topology, "server_leaf_m") else "other"
-    link = world.number("wire", fec, "link_s")
-    per_metre = world.number("wire", "cable", "s_per_m")
-    tiers = ("server_leaf_m", "leaf_spine_m", "spine_core_m")[: len(plan.links)]
-    latency = tuple(link + per_metre * world.number("cabling", lengths, tier) for tier in tiers)
-    rate = rate_Bps / plan.demand.planes
-    return Wiring(network, plan, (rate,) * len(plan.links), latency, targets)
+def _wiring(world: World, network: Network, plan: Plan, fec: str, targets: int = 0) -> Wiring:
+    """Return a plan with the seconds of its parts."""
+    took = delays(world, plan, fec)
+    return Wiring(network, plan, took.link_s, took.switch_s, targets)
 
 
 def _store_plan(cluster: Cluster) -> Plan:
@@ -223,26 +180,21 @@ def _store(cluster: Cluster, world: World) -> Store | None:
     )
 
 
-def way_of(world: World, tech: Technology, plan: Plan, switches: float) -> Way:
-    """Return the way through so many switches: 1, 3 or 5, or the mean of several."""
-    lengths = "rail-only" if plan.topology == "rail-only" else plan.topology
-    lengths = lengths if world.has("cabling", lengths, "server_leaf_m") else "other"
-
-    def metres(tier: str) -> float:
-        return world.number("cabling", lengths, f"{tier}_m")
-
-    port_s = world.number("switch", plan.switch.id, "port_to_port_s")
-    tiers = ("server_leaf", "leaf_spine", "spine_core")[: 1 + (switches > 1) + (switches > 3)]
-    cables = [metres(tier) for tier in tiers] * 2
-    whole = 1 if switches <= 1 else 3 if switches <= 3 else 5
-    # A mean between two distances scales the switch and cable time of the longer one.
-    share = switches / whole if switches else 0.0
-    return Way(whole if switches else 0, port_s * share, tuple(m * share for m in cables), tech.fec)
+def way_of(world: World, tech: Technology, plan: Plan, crossing: Crossing) -> Way:
+    """Return the way through what it crosses of a plan, or the mean of several ways."""
+    took = delays(world, plan, tech.fec)
+    return Way(
+        links=sum(crossing.links),
+        metres=took.metres(crossing),
+        switches=crossing.hops,
+        switching_s=took.switching_s(crossing),
+        fec=tech.fec,
+    )
 
 
 def mean_way(world: World, tech: Technology, plan: Plan) -> Way:
-    """Return the way of the mean pair of servers (of the same rail, as collectives pair them)."""
-    return way_of(world, tech, plan, mean_switches(plan) or float(worst_switches(plan)) or 1.0)
+    """Return the mean way between two server ports."""
+    return way_of(world, tech, plan, mean_crossing(plan))
 
 
 def domain_gpus(cluster: Cluster, world: World) -> int:

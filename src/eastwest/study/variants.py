@@ -12,9 +12,9 @@ from dataclasses import replace
 from eastwest.catalog.technology import Network, Technology, meant, technology, technology_ids
 from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
-from eastwest.fabric.topology import Plan
+from eastwest.fabric.networks import compute_plan, link_rate_Bps
+from eastwest.fabric.plan import Plan
 from eastwest.spec.cluster import Cluster
-from eastwest.study.check import compute_plan, link_rate_Bps
 from eastwest.transport import abilities
 
 KEPT_OPTIONS = ("oversubscription",)

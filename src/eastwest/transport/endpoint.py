@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from eastwest.catalog.world import World
 from eastwest.errors import UserError
+from eastwest.fabric.cabling import end_s, metre_s
 from eastwest.fabric.server import Flow, Route, ServerGraph, Structure, joined, route
 from eastwest.transport.stages import Place, Stage
 
@@ -47,48 +48,41 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The network between two servers: its switches, each cable's length, and the FEC of its
-    links."""
+    """The network between two servers: its links and their cable, its switches and their time.
 
-    switches: int
-    switch_s: float  # port to port
-    metres: tuple[float, ...]  # of each cable
+    Numbers may be fractions where the way is the mean of several. Raises UserError for numbers
+    below zero.
+    """
+
+    links: float
+    metres: float  # of all cables together
+    switches: float
+    switching_s: float  # port to port, all switches together
     fec: str = "fec-kp4"
 
     def __post_init__(self) -> None:
-        if self.switches < 0 or any(m < 0 for m in self.metres):
+        if min(self.links, self.metres, self.switches, self.switching_s) < 0:
             raise UserError("a way needs lengths and switches that are not negative")
 
     def stages(self, world: World, wire_Bps: float) -> tuple[Stage, ...]:
         """Return the wire and switch stages; ``wire_Bps`` is the payload rate at which bytes enter
         the wire."""
-        link = world.number("wire", self.fec, "link_s")
-        module = world.number("wire", "module", "link_s") if self.fec != "fec-none" else 0.0
-        cables = sum(self.metres) * world.number("wire", "cable", "s_per_m")
-        wire = len(self.metres) * (link + module) + cables
-        stages = [
-            Stage(
-                "cables, FEC and modules",
-                Place.WIRE,
-                "network",
-                message_s=wire,
-                byte_s=1.0 / wire_Bps,
-                pipelined=True,
-                why=f"{len(self.metres)} links, {sum(self.metres):.0f} m of cable",
-            )
-        ]
-        if self.switches:
-            why = f"{self.switches} switch{'es' if self.switches > 1 else ''}, cut-through"
-            stages.append(
-                Stage(
-                    "switches",
-                    Place.SWITCH,
-                    "network",
-                    message_s=self.switches * self.switch_s,
-                    why=why,
-                )
-            )
-        return tuple(stages)
+        link_s, cable_s = end_s(world, self.fec), metre_s(world)
+        wire = Stage(
+            "cables, FEC and modules",
+            Place.WIRE,
+            "network",
+            message_s=self.links * link_s + self.metres * cable_s,
+            byte_s=1.0 / wire_Bps,
+            pipelined=True,
+            why=f"{self.links:.3g} links, {self.metres:.0f} m of cable",
+        )
+        if not self.switches:
+            return (wire,)
+        many = "es" if self.switches > 1 else ""
+        why = f"{self.switches:.3g} switch{many}, cut-through"
+        switches = Stage("switches", Place.SWITCH, "network", message_s=self.switching_s, why=why)
+        return wire, switches
 
 
 @functools.lru_cache(maxsize=256)

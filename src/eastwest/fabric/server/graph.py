@@ -101,12 +101,16 @@ def server_graph(world: World, server: str, nics: int = 0, nic: str = "") -> Ser
         node_tier=zeros,
         node_network=_networks(form),
         node_plane=_rails(form),
+        node_latency_s=np.zeros(len(form.kind)),
+        node_part=np.full(len(form.kind), -1, np.int32),
         link_source=form.source,
         link_target=form.target,
         link_rate_Bps=rate[form.link_class] * form.lanes,
         link_latency_s=latency[form.link_class],
         link_tier=np.zeros(links, np.int32),
         link_network=np.full(links, Network.INSIDE, np.int32),
+        link_port=np.zeros(links, np.int32),
+        link_cable=np.full(links, -1, np.int32),
     )
     return ServerGraph(server, form, fabric, world.number("stack", "host", "memory_share"))
 

@@ -30,8 +30,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from eastwest.errors import UserError
-from eastwest.fabric.topology import TOPOLOGIES, Demand, SwitchPorts
-from eastwest.spec.quantities import Ratio
+from eastwest.fabric.plan import Demand, SwitchPorts
+from eastwest.fabric.topology import TOPOLOGIES
+from eastwest.spec.quantities import Rate, Ratio
 
 Ports = Annotated[int, Field(ge=1, le=4096)]
 Switches = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -91,6 +92,11 @@ class LeafSpineParams(BaseModel):
         default=None,
         description="Ports of a spine or core at the link rate, where it is another switch "
         "than the leaf.",
+    )
+    spine_port_Bps: Rate | None = Field(
+        default=None,
+        alias="spine_rate",
+        description="Rate of a port of the spine switch, where it is another switch than the leaf.",
     )
     equal_links: bool = Field(
         default=True,
@@ -213,6 +219,7 @@ def is_single(params: LeafSpineParams, switch: SwitchPorts, ports: int, islands:
         "fabric_manager_links",
         "spine_switch",
         "spine_radix",
+        "spine_port_Bps",
         "equal_links",
         "leaf_down",
     }
@@ -306,7 +313,11 @@ def spine_switch(
             where,
             "state spine_radix",
         )
-    spine = SwitchPorts(params.spine_switch or switch.id, params.spine_radix or switch.radix)
+    spine = SwitchPorts(
+        params.spine_switch or switch.id,
+        params.spine_radix or switch.radix,
+        params.spine_port_Bps or switch.port_Bps,
+    )
     if params.spine_ports and params.spine_ports > spine.radix:
         raise UserError(
             f"spine_ports is {params.spine_ports}, but a spine has {spine.radix} ports", where
@@ -571,7 +582,9 @@ def too_large(
     would do."""
 
     def most(name: str, radix: int, said: Any) -> int:
-        return TOPOLOGIES[name].largest(said, demand, SwitchPorts(switch.id, radix))
+        return TOPOLOGIES[name].largest(
+            said, demand, SwitchPorts(switch.id, radix, switch.port_Bps)
+        )
 
     def holds(name: str, radix: int, said: Any) -> bool:
         return most(name, radix, said) >= demand.servers

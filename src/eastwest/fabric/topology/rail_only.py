@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from eastwest.errors import UserError
-from eastwest.fabric.topology import Demand, Plan, SwitchPorts
+from eastwest.fabric.plan import Demand, Plan, SwitchPorts
 from eastwest.fabric.topology.leaf_spine import (
     LeafSpineParams,
     Leaves,

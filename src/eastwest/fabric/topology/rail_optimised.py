@@ -19,7 +19,7 @@ import math
 from pydantic import Field
 
 from eastwest.errors import UserError
-from eastwest.fabric.topology import Demand, Plan, SwitchPorts
+from eastwest.fabric.plan import Demand, Plan, SwitchPorts
 from eastwest.fabric.topology.leaf_spine import (
     LeafSpineParams,
     Leaves,

@@ -6,14 +6,26 @@ All is done on arrays: no loop runs over servers, switches or cables.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from numpy.typing import NDArray
 
 from eastwest.errors import UserError
-from eastwest.fabric.topology import Demand, Ints, Links, Plan, SwitchPorts, Tier, no_links
+from eastwest.fabric.plan import (
+    SERVER,
+    TARGET,
+    CableClass,
+    Demand,
+    Ints,
+    Links,
+    Longs,
+    Place,
+    Plan,
+    Role,
+    SwitchPorts,
+)
+from eastwest.fabric.topology.clos import Clos
 from eastwest.fabric.topology.leaf_spine import LeafSpineParams, Sizes, ports_up, spine_switch
-
-Longs = NDArray[np.int64]
 
 
 def server_ports(demand: Demand) -> tuple[Longs, Longs, Longs]:
@@ -37,33 +49,110 @@ def assemble(
     where: str,
 ) -> Plan:
     """Return the plan; ``places`` are the island of each server port and its leaf there."""
-    leaves = sizes.leaves
-    each = leaves.count + leaves.target_leaves
+    each = sizes.leaves.count + sizes.leaves.target_leaves
     island, leaf = places
-    links = [_pairs(np.arange(demand.ports), island * each + leaf)]
-    group = np.zeros(each, np.int32)
-    if sizes.tiers > 1:
-        group = _leaf_pods(sizes)
-        spine_links, core_links = _island(sizes, group, params)
-        below, above = each, sizes.all_pods * sizes.spines
-        links.append(_repeat(spine_links, leaves.islands, below, above))
-        if sizes.tiers > 2:
-            links.append(_repeat(core_links, leaves.islands, above, sizes.groups * sizes.cores))
+    roles, pod = _roles(params, sizes, switch, where), _leaf_pods(sizes)
+    attach = CableClass(
+        SERVER,
+        "leaf",
+        _pairs(np.arange(demand.ports), island * each + leaf),
+        lower_most=1,
+        upper_most=max(sizes.leaves.down, sizes.leaves.target_down),
+        rate_Bps=switch.port_Bps,
+        length="server_leaf_m",
+    )
+    trunks = _trunks(params, sizes, roles, pod)
+    targets = _targets(demand, sizes, attach)
     plan = Plan(
         topology=topology,
         demand=demand,
         switch=switch,
-        tiers=_tiers(params, sizes, switch, links, where),
-        links=tuple(links),
-        leaf_group=np.tile(group, leaves.islands),
-        leaf_island=np.repeat(np.arange(leaves.islands, dtype=np.int32), each),
+        roles=roles,
+        links=(attach, *trunks, *targets),
+        forms=_forms(sizes, roles, attach, trunks, len(targets)),
         reserved_links=params.fabric_manager_links,
         notes=(*notes, *_notes(params, sizes)),
-        target_links=_target_links(demand, sizes, each),
-        equal_links=params.equal_links,
     )
     _check_reserved(plan, where)
     return plan
+
+
+def _roles(
+    params: LeafSpineParams, sizes: Sizes, switch: SwitchPorts, where: str
+) -> tuple[Role, ...]:
+    """Return leaves, spines and cores with their places: island, pod or group, number there."""
+    upper, _ = spine_switch(params, switch, where)
+    islands, leaves = sizes.leaves.islands, sizes.leaves.count + sizes.leaves.target_leaves
+    roles = [Role("leaf", sizes.totals[0], switch, _places(islands, ("leaf", leaves)))]
+    if sizes.tiers > 1:
+        inside = (("pod", sizes.all_pods), ("spine", sizes.spines))
+        roles.append(Role("spine", sizes.totals[1], upper, _places(islands, *inside)))
+    if sizes.tiers > 2:
+        inside = (("group", sizes.groups), ("core", sizes.cores))
+        roles.append(Role("core", sizes.totals[2], upper, _places(islands, *inside)))
+    return tuple(roles)
+
+
+def _places(islands: int, *inside: tuple[str, int]) -> tuple[Place, ...]:
+    """Return the places of switches that are numbered island by island, and so on inward."""
+    words, sizes = ("island", *(w for w, _ in inside)), (islands, *(n for _, n in inside))
+    numbers = np.indices(sizes, np.int32).reshape(len(sizes), -1)
+    return tuple(Place(word, number) for word, number in zip(words, numbers, strict=True))
+
+
+def _trunks(
+    params: LeafSpineParams, sizes: Sizes, roles: tuple[Role, ...], pod: Ints
+) -> tuple[CableClass, ...]:
+    """Return the links from leaves to spines and from spines to cores."""
+    if sizes.tiers == 1:
+        return ()
+    leaves, islands = sizes.leaves, sizes.leaves.islands
+    spine_links, core_links = _island(sizes, pod, params)
+    below = leaves.count + leaves.target_leaves
+    above, cores = sizes.all_pods * sizes.spines, sizes.groups * sizes.cores
+    up = max(leaves.up, sizes.target_up)
+    ends = [(_repeat(spine_links, islands, below, above), up, sizes.spine_down, "leaf_spine_m")]
+    if sizes.tiers > 2:
+        core_ends = _repeat(core_links, islands, above, cores)
+        most = int(np.bincount(core_ends[:, 1]).max())
+        ends.append((core_ends, sizes.spine_up, most, "spine_core_m"))
+    return tuple(
+        CableClass(
+            low.name,
+            high.name,
+            links,
+            lower,
+            upper,
+            high.switch.port_Bps,
+            length,
+            equal=params.equal_links,
+        )
+        for low, high, (links, lower, upper, length) in zip(
+            roles[:-1], roles[1:], ends, strict=True
+        )
+    )
+
+
+def _forms(
+    sizes: Sizes,
+    roles: tuple[Role, ...],
+    attach: CableClass,
+    trunks: tuple[CableClass, ...],
+    targets: int,
+) -> Clos:
+    islands, pods = sizes.leaves.islands, sizes.all_pods
+    pod = _leaf_pods(sizes)
+    step = np.repeat(np.arange(islands, dtype=np.int32), len(pod))
+    spines = roles[1].count if len(roles) > 1 else 0
+    return Clos(
+        attach,
+        trunks,
+        tuple(role.count for role in roles),
+        leaf_pod=np.tile(pod, islands) + step * pods,
+        leaf_island=step,
+        spine_pod=np.arange(spines, dtype=np.int32) // max(1, sizes.spines),
+        classes=1 + len(trunks) + targets,
+    )
 
 
 def _pairs(lower: Longs, upper: Longs) -> Links:
@@ -80,9 +169,9 @@ def _leaf_pods(sizes: Sizes) -> Ints:
     """Return the pod of each leaf of an island, target leaves last."""
     leaves = sizes.leaves
     leaf = np.arange(leaves.count)
+    if sizes.tiers < 3:
+        return np.zeros(leaves.count + leaves.target_leaves, np.int32)
     pods = leaf % leaves.unit if leaves.by_rail else leaf // max(1, sizes.pod_leaves)
-    if sizes.tiers == 2:
-        pods = np.zeros(leaves.count, np.int64)
     targets = np.arange(leaves.target_leaves)
     per_pod = -(-leaves.target_leaves // sizes.target_pods) if sizes.target_pods else 1
     target_pod = sizes.pods + targets // per_pod if sizes.target_pods else np.zeros_like(targets)
@@ -114,7 +203,7 @@ def _island(sizes: Sizes, pod: Ints, params: LeafSpineParams) -> tuple[Links, Li
     leaf, number = _fan(up, pods)
     spine_links = _pairs(leaf, pods[leaf] * sizes.spines + number % sizes.spines)
     if sizes.tiers < 3:
-        return spine_links, no_links()
+        return spine_links, np.zeros((0, 2), np.int32)
     spine_up = np.repeat(_pod_up(sizes, up, pods, params.upper_oversubscription), sizes.spines)
     in_pod = np.arange(len(spine_up)) % sizes.spines
     group = in_pod // (sizes.spines // sizes.groups)
@@ -132,39 +221,22 @@ def _pod_up(sizes: Sizes, leaf_up: Longs, pod: Longs, ratio: float) -> Longs:
     return -(-need // sizes.cores) * sizes.cores
 
 
-def _target_links(demand: Demand, sizes: Sizes, each: int) -> Links:
-    port = np.arange(demand.target_ports)
+def _targets(demand: Demand, sizes: Sizes, attach: CableClass) -> tuple[CableClass, ...]:
+    """Return the links of target ports, on leaves of their own where the sizes have such."""
+    if demand.target_ports == 0:
+        return ()
+    leaves, port = sizes.leaves, np.arange(demand.target_ports)
     island, number = port % demand.planes, port // demand.planes
-    per_leaf = max(1, sizes.leaves.target_down)
-    leaf = (
-        sizes.leaves.count + number // per_leaf
-        if sizes.leaves.target_leaves
-        else np.zeros_like(port)
-    )
-    return _pairs(port, island * each + leaf)
-
-
-def _tiers(
-    params: LeafSpineParams, sizes: Sizes, switch: SwitchPorts, links: list[Links], where: str
-) -> tuple[Tier, ...]:
-    other, _ = spine_switch(params, switch, where)
-    upper = None if other == switch else other
-    leaves = sizes.leaves
-    down = max(leaves.down, leaves.target_down)
-    tiers = [Tier("leaf", sizes.totals[0], down, max(leaves.up, sizes.target_up))]
-    if sizes.tiers > 1:
-        tiers.append(Tier("spine", sizes.totals[1], sizes.spine_down, sizes.spine_up, upper))
-    if sizes.tiers > 2:
-        most = int(np.bincount(links[2][:, 1]).max())
-        tiers.append(Tier("core", sizes.totals[2], most, 0, upper))
-    return tuple(tiers)
+    own = leaves.count + number // max(1, leaves.target_down)
+    leaf = own if leaves.target_leaves else np.zeros_like(port)
+    ends = _pairs(port, island * (leaves.count + leaves.target_leaves) + leaf)
+    return (replace(attach, lower=TARGET, ends=ends),)
 
 
 def _check_reserved(plan: Plan, where: str) -> None:
     """Refuse links of the fabric manager for which no leaf port is left."""
-    ends = np.concatenate([plan.links[0][:, 1], plan.target_links[:, 1]])
-    used = len(ends) + (len(plan.links[1]) if len(plan.links) > 1 else 0)
-    left = plan.tiers[0].switches * plan.switch.radix - used
+    on_leaves = sum(links.count for links in plan.links if "leaf" in (links.lower, links.upper))
+    left = plan.roles[0].count * plan.switch.radix - on_leaves
     if left < plan.reserved_links:
         raise UserError(
             f"{plan.reserved_links} fabric manager links need leaf ports, but {left} of "
