@@ -21,6 +21,7 @@ class Registry(Generic[Plugin]):
     def __init__(self, kind: str, modules: dict[str, str]) -> None:
         self.kind = kind
         self._modules = modules
+        self._loaded: dict[str, Plugin] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
@@ -30,6 +31,9 @@ class Registry(Generic[Plugin]):
 
     def __getitem__(self, name: str) -> Plugin:
         """Import and return the plug-in. Raises UserError with the nearest valid name."""
-        if name not in self._modules:
-            raise unknown_name(self.kind, name, self._modules)
-        return cast(Plugin, importlib.import_module(self._modules[name]))
+        if name not in self._loaded:
+            if name not in self._modules:
+                raise unknown_name(self.kind, name, self._modules)
+            module = importlib.import_module(self._modules[name])
+            self._loaded[name] = cast(Plugin, module)
+        return self._loaded[name]

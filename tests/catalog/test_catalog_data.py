@@ -4,13 +4,15 @@ product."""
 from __future__ import annotations
 
 import csv
+import gc
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from eastwest.catalog.load import Catalog, catalog, parse_fact
-from eastwest.catalog.world import draw, nominal
+from eastwest.catalog.world import AT_ONCE, World, draw, nominal
 from eastwest.errors import InternalError, UserError
 
 FACTS = Path(__file__).parents[2] / "../shared/facts"
@@ -446,10 +448,25 @@ def test_drawn_worlds_stay_within_ranges_and_leave_certain_facts_alone() -> None
 
 
 def test_draws_repeat_with_the_seed_and_differ_without() -> None:
-    first, again, other = draw(3, seed=1), draw(3, seed=1), draw(3, seed=2)
+    first, again, other = (list(draw(3, seed=seed)) for seed in (1, 1, 2))
     assert [w.drawn for w in first] == [w.drawn for w in again]
     assert first[0].drawn != other[0].drawn
     assert first[0].drawn != first[1].drawn
+
+
+def test_worlds_are_the_same_however_many_are_drawn() -> None:
+    many = [world.drawn for world in draw(AT_ONCE + 3, seed=5)]
+    assert [world.drawn for world in draw(2, seed=5)] == many[:2]
+    assert [world.drawn for world in draw(AT_ONCE + 1, seed=5)] == many[: AT_ONCE + 1]
+
+
+def test_drawn_worlds_are_not_kept() -> None:
+    def living() -> int:
+        return sum(type(thing) is World for thing in gc.get_objects())
+
+    before = living()
+    assert all(living() - before <= 2 for _ in itertools.islice(draw(100_000), 3))
+    assert sum(1 for _ in draw(5 * AT_ONCE)) == 5 * AT_ONCE
 
 
 def test_the_mean_of_many_draws_is_that_of_the_triangle() -> None:

@@ -120,6 +120,11 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
             "c.yaml:2:10: servers: expected at most 1,000,000, not 1,000,000,000",
         ),
         (
+            "  compute:",
+            "  storage: {technology: nvmeof-tcp, targets: 921112}\n  compute:",
+            "c.yaml:5:46: networks.storage.targets: expected at most 65,536, not 921,112",
+        ),
+        (
             "servers: 4",
             "servers: 1e3",
             "c.yaml:2:10: servers: expected a whole number, not 1000 (write 1000)",

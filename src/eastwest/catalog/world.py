@@ -10,13 +10,15 @@ them and in whatever order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from eastwest.catalog.load import Catalog, Fact, catalog
 from eastwest.errors import UserError
+
+AT_ONCE = 100  # worlds drawn together
 
 
 @dataclass(slots=True, eq=False)
@@ -62,16 +64,21 @@ def nominal(facts: Catalog | None = None) -> World:
     return World(facts or catalog())
 
 
-def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> list[World]:
-    """Draw ``count`` worlds; the same seed gives the same worlds to the bit."""
+def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> Iterator[World]:
+    """Draw ``count`` worlds, one after the other; the same seed gives the same worlds to the bit.
+
+    They are drawn by the hundred, so that a hundred thousand take no more memory than that.
+    """
     facts = facts or catalog()
     uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]
     low, high, mode = (
         np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value")
     )
-    values = np.random.default_rng(seed).triangular(low, mode, high, size=(count, len(uncertain)))
-    keys = [fact.key for fact in uncertain]
-    return [World(facts, dict(zip(keys, row.tolist(), strict=True))) for row in values]
+    keys, random = [fact.key for fact in uncertain], np.random.default_rng(seed)
+    for first in range(0, count, AT_ONCE):
+        size = (min(AT_ONCE, count - first), len(uncertain))
+        for row in random.triangular(low, mode, high, size=size).tolist():
+            yield World(facts, dict(zip(keys, row, strict=True)))
 
 
 @functools.cache

@@ -50,7 +50,7 @@ def _most_tours(tours: list[tuple[Pair, ...]], left: dict[Pair, int], first: int
     return best
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def ring_count(pairs: str, gpus: int) -> int:
     """Return how many directed rings the first ``gpus`` GPUs carry at one link's rate each; 0 if
     there is no tour.

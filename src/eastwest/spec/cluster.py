@@ -146,7 +146,9 @@ class StorageNetwork(Section):
     technology: StorageTechnology = Field(
         description="How blocks travel, such as nvmeof-rdma or nvmeof-tcp."
     )
-    targets: Count = Field(description="Number of storage targets.")
+    targets: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        description="Number of storage targets."
+    )
     switch: Name | None = Field(
         default=None, description="The switch; that of the compute network if left out."
     )
