@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from eastwest.catalog.world import nominal
-from eastwest.collective import ALGORITHMS, hierarchical
+from eastwest.collective import ALGORITHMS, hierarchical, tree
 from eastwest.collective.communicator import OPERATIONS, Communicator, bus_factor, steps
 from eastwest.collective.estimate import Estimator
 from eastwest.errors import UserError
@@ -123,6 +123,29 @@ def test_what_is_reported_is_what_was_asked():
         e = ESTIMATOR.estimate("all_reduce", 2**24, comm, algorithm, protocol)
         assert (e.algorithm, e.protocol) == (algorithm, protocol)
         assert e.time_s == ESTIMATOR.time_s("all_reduce", algorithm, protocol, 2**24, comm)
+
+
+def binary_tree(nodes: int) -> dict[int, set[int]]:
+    """Return the neighbours in NCCL's tree: a parent clears the lowest bit and sets the next,
+    or only clears it where there is no such rank; rank 0 is the root."""
+    near: dict[int, set[int]] = {rank: set() for rank in range(nodes)}
+    for rank in range(1, nodes):
+        bit = rank & -rank
+        parent = (rank ^ bit) | (bit << 1)
+        parent = parent if parent < nodes else rank ^ bit
+        near[rank].add(parent)
+        near[parent].add(rank)
+    return near
+
+
+@pytest.mark.parametrize("nodes", range(2, 130))
+def test_a_double_tree_loads_the_busiest_node_as_its_edges_say(nodes):
+    """The second tree is the first mirrored (even) or shifted by one (odd), as NCCL's."""
+    near = binary_tree(nodes)
+    other = [(nodes - 1 - r) if nodes % 2 == 0 else (r - 1) % nodes for r in range(nodes)]
+    edges = [len(near[r]) + len(near[other[r]]) for r in range(nodes)]
+    assert sum(edges) == 2 * 2 * (nodes - 1)
+    assert tree.load(nodes) == max(edges) / 2
 
 
 def test_swapping_equal_dimensions_changes_only_the_latency_of_steps():

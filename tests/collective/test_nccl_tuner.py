@@ -3,10 +3,13 @@ microseconds and GB/s)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eastwest.catalog.world import nominal
 from eastwest.collective.communicator import Communicator
+from eastwest.collective.estimate import Estimator
 from eastwest.collective.nccl_tuner import (
     Graph,
     Tuner,
@@ -38,9 +41,32 @@ def hopper(ranks: int, nodes: int) -> Communicator:
 def test_the_search_finds_the_channels_that_nccl_logs_on_symmetric_servers():
     world = nominal()
     a100 = Communicator(8, 1, "ampere", "amd", 300e9, 12, 8 * 25e9, 8, 0.0, 2e12)
-    assert search(a100, world) == Graph(12, 20e9, 20e9)
-    assert search(hopper(8, 1), world) == Graph(12, 30e9, 30e9)
-    assert search(hopper(64, 8), world) == Graph(8, 48e9, 48e9)
+    assert search(a100, world) == Graph(12, 20e9, 20e9, 20e9)
+    assert search(hopper(8, 1), world) == Graph(12, 30e9, 30e9, 30e9)
+    assert search(hopper(64, 8), world) == Graph(8, 48e9, 48e9, 48e9)
+
+
+def test_a_tree_between_two_nodes_of_many_slow_nics_is_as_fast_as_its_chain_of_nvlinks():
+    """Sixteen NICs of 100 Gb/s: a ring crosses them at 12 GB/s a channel, a tree's chain inside has
+    15 of the 240 GB/s of NVLinks, and the tree is what was measured there (222.9 GB/s)."""
+    a100 = Communicator(16, 2, "ampere", "amd", 300e9, 12, 16 * 12.2e9, 16, 0.0, 2e12)
+    assert search(a100, nominal()) == Graph(16, 12e9, 12e9, 15e9)
+
+
+def test_a_rack_drives_as_many_nics_as_the_search_has_channels():
+    rack = Communicator(144, 2, "blackwell", "arm", 900e9, 18, 72 * 49e9, 72, 0.0, 8e12)
+    assert search(rack, nominal()).channels == 32
+
+
+def test_ll128_is_left_out_where_a_cpu_lies_between_gpu_and_nic_or_between_gpus():
+    menu = Estimator(nominal()).menu
+    near = hopper(16, 2)
+    far = replace(near, near_nics=False)
+    pcie = replace(hopper(8, 1), links=0, link_Bps=20e9, in_switch=False)
+    assert {o.protocol for o in menu("all_reduce", near)} == {"ll", "ll128", "simple"}
+    assert {o.protocol for o in menu("all_reduce", far)} == {"ll", "simple"}
+    assert {o.protocol for o in menu("all_reduce", pcie)} == {"ll", "simple"}
+    assert {o.protocol for o in menu("all_reduce", far, protocol="ll128")} == {"ll128"}
 
 
 # operation, algorithm, protocol, bytes, communicator, graph, time worked by hand in us

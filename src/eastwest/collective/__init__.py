@@ -26,9 +26,11 @@ from eastwest.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Time = ``latency_s`` + bytes / ``rate_Bps`` + ``ramp_s`` x bytes / (bytes + half), as
-    ``estimate`` adds them.
+    """Time = ``latency_s`` + hypot(``wait_s``, bytes / ``rate_Bps``) + ``ramp_s`` x bytes /
+    (bytes + half), as ``estimate`` adds them.
 
+    ``wait_s`` is what the network's latency adds to NCCL's own steps: chunks in flight hide it
+    behind the transfer, the more the more there are.
     ``rate_Bps`` is the algorithm bandwidth and ``limit`` names what bounds it; ``ramp_s`` is what a
     pipeline of growing chunks loses at the most (it fills and drains once for each of its steps);
     ``tree_like`` marks pipelines whose rate at medium sizes NCCL corrects by a table.
@@ -39,6 +41,7 @@ class Cost:
     limit: str
     ramp_s: float = 0.0
     tree_like: bool = False
+    wait_s: float = 0.0
 
 
 class Algorithm(Protocol):

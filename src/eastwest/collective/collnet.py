@@ -39,4 +39,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     local = min(1, comm.local - 1) * know.inside_step_s("collnet_direct", "simple", comm)
     local += (comm.local - 1) * know.world.number("nccl", "collnet", "arity_s")
     latency = know.base_s("collnet_direct", "simple", comm) + rounds * local
-    return Cost(latency + know.between_step_s("collnet_direct", "simple", comm), rate, limit)
+    latency += know.between_step_s("collnet_direct", "simple", comm)
+    return Cost(latency, rate, limit, wait_s=know.wait_s(comm))

@@ -19,4 +19,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     rate, limit = collnet.limits(operation, comm, know, 2.0)
     chain = 2 * (comm.local - 1) * know.inside_step_s("collnet_chain", "simple", comm)
     latency = know.base_s("collnet_chain", "simple", comm) + chain
-    return Cost(latency + know.between_step_s("collnet_chain", "simple", comm), rate, limit)
+    latency += know.between_step_s("collnet_chain", "simple", comm)
+    return Cost(latency, rate, limit, wait_s=know.wait_s(comm))

@@ -50,6 +50,8 @@ class Communicator:
     sharp: bool = False  # the network's switches can reduce (SHARP)
     collnet: bool = False  # and NCCL is told to use that (NCCL_COLLNET_ENABLE=1 and its plug-in)
     rings: int = 0  # disjoint rings of single links, for GPUs wired without NVSwitch
+    relayed: bool = False  # those rings pass through a GPU between two that have no link
+    near_nics: bool = True  # a GPU reaches its NIC through PCIe switches or NVLink alone
 
     def __post_init__(self) -> None:
         if not (self.ranks >= 1 and 1 <= self.nodes <= self.ranks):
@@ -74,6 +76,13 @@ class Communicator:
     def local(self) -> int:
         """Ranks of the fullest node."""
         return -(-self.ranks // self.nodes)
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """NCCL's protocols here: LL128 needs stores that arrive whole, which NCCL trusts to NVLink
+        and PCIe switches, not to a CPU between them (``ncclTopoTuneModel``)."""
+        whole = (self.links > 0 or self.local == 1) and (self.nodes == 1 or self.near_nics)
+        return PROTOCOLS if whole else ("ll", "simple")
 
     @property
     def no_sharp(self) -> str:

@@ -73,7 +73,8 @@ class Estimator:
         return tuple(
             offer
             for offer in self.tuner.menu(operation, comm)
-            if algorithm in ("", offer.algorithm) and protocol in ("", offer.protocol)
+            if algorithm in ("", offer.algorithm)
+            and offer.protocol in ((protocol,) if protocol else comm.protocols)
         )
 
     def choose(
@@ -138,7 +139,8 @@ class Estimator:
                 self._corrections[protocol] = tree_corrections(self.know.world, protocol)
             rate *= smoothly_corrected(self._corrections[protocol], size_bytes)
         half = self.know.of("ramp_half_bytes")
-        return cost.latency_s + size_bytes / rate + cost.ramp_s * size_bytes / (size_bytes + half)
+        moving_s = math.hypot(cost.wait_s, size_bytes / rate)
+        return cost.latency_s + moving_s + cost.ramp_s * size_bytes / (size_bytes + half)
 
     def estimate(
         self,

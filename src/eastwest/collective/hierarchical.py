@@ -58,4 +58,10 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     seconds_a_byte = [share / c.rate_Bps for share, c in costs]
     limit = costs[seconds_a_byte.index(max(seconds_a_byte))][1].limit
     latency = sum(c.latency_s for _, c in costs) - (len(costs) - 1) * know.launch_s(comm)
-    return Cost(latency, 1.0 / sum(seconds_a_byte), limit, sum(c.ramp_s for _, c in costs))
+    return Cost(
+        latency,
+        1.0 / sum(seconds_a_byte),
+        limit,
+        sum(c.ramp_s for _, c in costs),
+        wait_s=sum(c.wait_s for _, c in costs),
+    )

@@ -53,30 +53,34 @@ class Knowledge:
         return self._number("nccl", "nvlink" if comm.links else "pci", f"{algorithm}_{protocol}_s")
 
     def between_step_s(self, algorithm: str, protocol: str, comm: Communicator) -> float:
-        """Return the time of a step between nodes.
-
-        NCCL's constants were taken on InfiniBand; what this network's message takes beyond that is
-        added.
-        """
+        """Return the time of a step between nodes, on the InfiniBand that NCCL's constants were
+        taken on."""
         algorithm = "ring" if algorithm == "pairwise" else algorithm
         known = self._number("nccl", "net", f"{algorithm}_{protocol}_s")
         if protocol == "simple":
             known *= self.of("network_step_factor")
-        return known + max(0.0, comm.network_latency_s - self.of("network_reference_s"))
+        return known
+
+    def wait_s(self, comm: Communicator) -> float:
+        """Return what a message between nodes takes beyond that InfiniBand."""
+        return max(0.0, comm.network_latency_s - self.of("network_reference_s"))
 
     def inside_Bps(self, comm: Communicator) -> float:
         """Return what a ring gets of a GPU's links, one way."""
         if comm.rings:
-            return (
-                comm.rings
-                * comm.link_Bps
-                / max(1, comm.links)
-                * self.of("ring_share", comm.generation)
-            )
+            one_link = comm.link_Bps / max(1, comm.links)
+            relay = self.of("relay_share") if comm.relayed else 1.0
+            return comm.rings * one_link * relay * self.of("ring_share", comm.generation)
         return comm.link_Bps * self.of(
             "ring_share" if comm.links else "pcie_share", comm.generation if comm.links else "all"
         )
 
     def between_Bps(self, comm: Communicator) -> float:
-        """Return what NCCL gets of a node's NICs, one way."""
+        """Return what NCCL's channels get of a node's NICs, one way: a channel drives one NIC, and
+        the search stops at so many channels."""
+        driven = self._number("nccl", "search", "max_channels") / max(1, comm.nics)
+        return self.all_nics_Bps(comm) * min(1.0, driven)
+
+    def all_nics_Bps(self, comm: Communicator) -> float:
+        """Return what a node's GPUs get of all of its NICs, one way, each through its own."""
         return comm.node_Bps * self.of("network_share")

@@ -22,11 +22,12 @@ WEIGHED = ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain
 @dataclass(frozen=True, slots=True)
 class Graph:
     """What NCCL's graph search finds: channels and the speed of one, inside a node and between
-    nodes."""
+    nodes; a tree's chain inside a node may be faster than its ring."""
 
     channels: int
     intra_Bps: float
     inter_Bps: float
+    tree_intra_Bps: float = 0.0
 
 
 def _speeds(world: World, generation: str, where: str) -> list[float]:
@@ -63,13 +64,15 @@ def search(comm: Communicator, world: World) -> Graph:
     else:
         # Rings leave a node through its NICs, one channel a NIC; a GPU's NVLinks carry all but one
         # hop of the node.
+        count = min(max(1, comm.nics), round(world.number("nccl", "search", "max_channels")))
         per_nic = comm.node_Bps / max(1, comm.nics)
-        room = inside * comm.local / max(1, comm.local - 1) / max(1, comm.nics)
+        room = inside * comm.local / max(1, comm.local - 1) / count
         fitting = [s for s in _speeds(world, gen, "inter") if s <= min(per_nic * 1.02, room)]
-        count, speed = max(1, comm.nics), fitting[0] if fitting else min(per_nic, room)
+        speed = fitting[0] if fitting else min(per_nic, room)
     if speed >= world.number("nccl", gen, "split_above_Bps"):
         count, speed = 2 * count, speed / 2
-    return Graph(count, speed, speed)
+    chain = next((s for s in _speeds(world, gen, "intra") if s <= inside / count), 0.0)
+    return Graph(count, speed, speed, max(speed, chain))
 
 
 def offered(operation: str, comm: Communicator) -> tuple[tuple[str, str], ...]:
@@ -193,7 +196,8 @@ def bandwidth_Bps(
 
     collnet = algorithm.startswith("collnet")
     n, channels = comm.ranks, graph.channels
-    bus = channels * (graph.intra_Bps if comm.nodes <= 2 or collnet else graph.inter_Bps)
+    intra_Bps = max(graph.intra_Bps, graph.tree_intra_Bps if algorithm == "tree" else 0.0)
+    bus = channels * (intra_Bps if comm.nodes <= 2 or collnet else graph.inter_Bps)
     if algorithm in ("nvls", "nvls_tree"):
         bus = _nvls_bus_Bps(operation, algorithm, comm, graph, world)
     elif algorithm == "ring" and protocol == "ll":

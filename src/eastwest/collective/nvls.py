@@ -52,9 +52,11 @@ def ramp_s(comm: Communicator, know: Knowledge) -> float:
 def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
     """Return the cost of NVLS, between nodes with SHARP."""
     rate, limit, latency = inside_Bps(operation, comm, know), "NVSwitch", inside_s(comm, know)
+    wait_s = 0.0
     if comm.nodes > 1:
+        wait_s = know.wait_s(comm)
         latency += know.between_step_s("nvls", "simple", comm)
         outside = know.between_Bps(comm) * know.of("sharp_share")
         if outside < rate:
             rate, limit = outside, "NICs"
-    return Cost(latency, rate, limit, ramp_s(comm, know))
+    return Cost(latency, rate, limit, ramp_s(comm, know), wait_s=wait_s)

@@ -28,5 +28,6 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     """Return the slower of the two halves, which work as one pipeline."""
     inside = nvls.inside_Bps(operation, comm, know) * know.of("nvls_tree_share")
     rate, limit = min((inside, "NVSwitch"), (tree.between_Bps(comm, know), "NICs"))
-    between = 2 * tree.levels(comm.nodes) * know.between_step_s("nvls_tree", "simple", comm)
-    return Cost(nvls.inside_s(comm, know) + between, rate, limit, nvls.ramp_s(comm, know))
+    steps = 2 * tree.levels(comm.nodes)
+    latency = nvls.inside_s(comm, know) + steps * know.between_step_s("nvls_tree", "simple", comm)
+    return Cost(latency, rate, limit, nvls.ramp_s(comm, know), wait_s=steps * know.wait_s(comm))

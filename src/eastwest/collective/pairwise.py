@@ -34,7 +34,8 @@ def _neighbour(comm: Communicator, know: Knowledge) -> Cost:
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
         own = max(1, comm.nics // comm.local) / max(1, comm.nics)
-        return Cost(latency, min(own * know.between_Bps(comm), know.inside_Bps(comm)), "NIC")
+        rate = min(own * know.all_nics_Bps(comm), know.inside_Bps(comm))
+        return Cost(latency, rate, "NIC", wait_s=know.wait_s(comm))
     return Cost(
         latency + know.inside_step_s("ring", "simple", comm), know.inside_Bps(comm), "NVLink"
     )
@@ -48,10 +49,11 @@ def _everyone(comm: Communicator, know: Knowledge) -> Cost:
             ((comm.local - 1) / n / know.inside_Bps(comm), "NVLink" if comm.links else "PCIe")
         )
     if comm.nodes > 1:
-        per_byte.append(((n - comm.local) / n * comm.local / know.between_Bps(comm), "NICs"))
+        per_byte.append(((n - comm.local) / n * comm.local / know.all_nics_Bps(comm), "NICs"))
     slowest, limit = max(per_byte)
     latency = know.launch_s(comm) + (comm.local - 1) * know.of("pairwise_message_s")
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
         latency += (comm.nodes - 1) * know.of("pairwise_message_s")
-    return Cost(latency, 1.0 / slowest, limit)
+    wait_s = know.wait_s(comm) if comm.nodes > 1 else 0.0
+    return Cost(latency, 1.0 / slowest, limit, wait_s=wait_s)

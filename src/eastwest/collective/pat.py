@@ -37,4 +37,5 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         + rounds
         + comm.ranks * number("nccl", "pat", "per_rank_s")
     )
-    return Cost(latency, bus / bus_factor(operation, comm.ranks), "NICs")
+    rate = bus / bus_factor(operation, comm.ranks)
+    return Cost(latency, rate, "NICs", wait_s=tree.levels(comm.nodes) * know.wait_s(comm))

@@ -57,6 +57,7 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         steps(operation, comm.ranks) * know.of("ring_ramp_step_s", comm.generation)
         if protocol == "simple"
         else 0.0,
+        wait_s=crossings(operation, comm) * know.wait_s(comm),
     )
 
 
@@ -64,9 +65,13 @@ def steps_s(operation: str, protocol: str, comm: Communicator, know: Knowledge) 
     """Return the latency of the steps: those inside nodes and those between."""
     inside = know.inside_step_s("ring", protocol, comm)
     between = know.between_step_s("ring", protocol, comm)
+    crossing = crossings(operation, comm)
     if operation in ("broadcast", "reduce"):
         # A pipeline: the farthest rank is n-1 hops away.
-        return (comm.ranks - comm.nodes) * inside + (comm.nodes - 1) * between
-    rounds = 2 if operation == "all_reduce" else 1
-    crossing = 0 if comm.nodes == 1 else rounds * (comm.nodes - 1)
+        return (comm.ranks - comm.nodes) * inside + crossing * between
     return (steps(operation, comm.ranks) - crossing) * inside + crossing * between
+
+
+def crossings(operation: str, comm: Communicator) -> int:
+    """Return how many of the steps that a byte waits for go between nodes."""
+    return (2 if operation == "all_reduce" else 1) * (comm.nodes - 1)

@@ -6,9 +6,10 @@ other.
     node0   node2   and   node3   node1 …     up with the partial sums, down with the result
 
 Latency grows with the logarithm of the nodes (Sanders, Speck and Träff 2009), which wins small and
-medium sizes. A node inside receives two halves from its children and one from its parent, besides a
-half as a leaf: twice the buffer through its NICs from three nodes on, once with two; a GPU's
-NVLinks carry it up and down.
+medium sizes. Each edge of a tree carries half of the buffer up and down again, so a node's NICs
+carry half of it an edge: from four nodes on some node has three edges in one tree and one, as a
+leaf, in the other; with three nodes the busiest has three together, with two both have two. A
+GPU's NVLinks carry the buffer up and down.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ def refusal(operation: str, comm: Communicator) -> str:
 
 def between_Bps(comm: Communicator, know: Knowledge) -> float:
     """Return the algorithm bandwidth that the NICs allow a double tree."""
-    if comm.nodes == 2:
-        return know.between_Bps(comm) * know.of("tree_network_share_2n")
-    return know.between_Bps(comm) / 2 * know.of("tree_network_share")
+    return know.between_Bps(comm) / load(comm.nodes) * know.of("tree_network_share")
+
+
+def load(nodes: int) -> float:
+    """Return the buffers that the busiest node's NICs carry each way: half of its edges in both
+    trees."""
+    return min(nodes, 4) / 2
 
 
 def levels(nodes: int) -> int:
@@ -56,4 +61,8 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         rate, limit = know.ll_max_Bps(comm) / 2, "LL flags"
     way = (comm.local - 1) * know.inside_step_s("tree", protocol, comm)
     way += levels(comm.nodes) * know.between_step_s("tree", protocol, comm)
-    return Cost(know.base_s("tree", protocol, comm) + 2 * way, rate, limit, tree_like=True)
+    latency, wait_s = (
+        know.base_s("tree", protocol, comm),
+        2 * levels(comm.nodes) * know.wait_s(comm),
+    )
+    return Cost(latency + 2 * way, rate, limit, tree_like=True, wait_s=wait_s)

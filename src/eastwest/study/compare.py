@@ -16,6 +16,7 @@ from eastwest.catalog.world import World, nominal
 from eastwest.errors import UserError
 from eastwest.spec.cluster import Cluster
 from eastwest.study import wording
+from eastwest.study.accuracy import region_of
 from eastwest.study.bands import Draws, Progress, draw_options
 from eastwest.study.breakeven import break_even
 from eastwest.study.comparison import Comparison, Judged, Option, Refused
@@ -81,7 +82,7 @@ def compare(
             *duties(job),
             *wording.refusals(refused),
             *wording.overrides(cluster),
-            wording.known_errors(world),
+            wording.known_errors(world, region_of(best.situation, world, job.everyone())),
         ),
         busbw_sizes_bytes=CURVE_bytes,
         busbw_Bps=_curves(job, rows),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from eastwest.catalog.world import World
 from eastwest.spec.cluster import Cluster
+from eastwest.study import accuracy
 from eastwest.study.comparison import Option, Refused
 from eastwest.study.run import Job
 from eastwest.units import format_bytes_rate, format_money, format_time
@@ -106,13 +107,10 @@ def overrides(cluster: Cluster) -> list[str]:
     ]
 
 
-def known_errors(world: World) -> str:
-    """Return how far off the models are known to be."""
-    collectives, step = (
-        world.number("accuracy", id, "median_error") for id in ("collectives", "step")
-    )
+def known_errors(world: World, where: str) -> str:
+    """Return how far off the models are known to be, collectives in the cluster's own region."""
+    step = world.number("accuracy", "step", "median_error")
     return (
-        "How far off this may be: on published measurements our collectives are off by "
-        f"{collectives:.1%} in the median (16 MiB and up), our steps by {step:.0%} "
-        "(docs/accuracy.md)."
+        "How far off this may be: bus bandwidths of systems that took no part in the fit were off, "
+        f"{accuracy.sentence(world, where)}, steps by {step:.0%} (docs/accuracy.md)."
     )
