@@ -127,7 +127,8 @@ def test_one_wrong_file_among_good_ones_gives_exit_code_2_and_the_good_are_still
     assert result.exit_code == 2
     assert result.stdout.startswith("✓ ")
     assert result.stderr == (
-        f"{wrong}:9:13: networks.compute.switch: unknown switch 'qm9800' (did you mean 'qm9700'?)\n"
+        f"{wrong}:9:13: networks.compute.switch: unknown switch 'qm9800' (did you mean 'qm9700'? "
+        "or describe yours under catalog: switch:)\n"
         "    9 |     switch: qm9800                # eastwest facts switch lists them\n"
         "      |             ^^^^^^\n"
     )
@@ -151,7 +152,7 @@ def test_json_tells_the_same() -> None:
             {
                 "where": f"{wrong}:9:13: networks.compute.switch",
                 "what": "unknown switch 'qm9800'",
-                "hint": "did you mean 'qm9700'?",
+                "hint": "did you mean 'qm9700'? or describe yours under catalog: switch:",
             }
         ],
     }

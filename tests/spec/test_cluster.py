@@ -162,7 +162,8 @@ def test_tcp_goes_through_host_memory_unless_the_file_says_otherwise() -> None:
         (
             "dgx-h100",
             "dgx-h10",
-            "c.yaml:3:9: server: unknown server 'dgx-h10' (did you mean 'dgx-h100'?)",
+            "c.yaml:3:9: server: unknown server 'dgx-h10' (did you mean 'dgx-h100'? or describe "
+            "yours: {gpu: h100-sxm, gpus: 8, nics: 8, nic: cx7-ndr})",
         ),
         (
             "llama-3-8b",
@@ -288,14 +289,13 @@ def test_python_can_build_a_cluster_without_a_file() -> None:
 def test_overrides_stand_in_the_place_of_facts() -> None:
     text = (
         SMALL
-        + "overrides: {switch.qm9700.price_USD: 45000, dgx-h100.gpus: 4, nic.cx7-ndr.port_Bps: "
+        + "overrides: {switch.qm9700.price_USD: 45000, dgx-h100.cores: 64, nic.cx6-dx.port_Bps: "
         "200Gb/s}\n"
     )
-    cluster = parse_cluster(text + "gpus: 16\n")
-    facts = cluster.facts()
-    assert cluster.total_gpus() == 16
+    facts = parse_cluster(text).facts()
+    assert facts.fact("server", "dgx-h100", "cores").value == 64
     assert facts.fact("price", "qm9700", "price_USD").value == 45000.0
-    assert facts.fact("nic", "cx7-ndr", "port_Bps").value == 25e9
+    assert facts.fact("nic", "cx6-dx", "port_Bps").value == 25e9
     assert facts.fact("price", "qm9700", "price_USD").checked == "user"
 
 

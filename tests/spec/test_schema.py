@@ -86,4 +86,6 @@ def test_no_topology_takes_a_key_that_is_every_networks() -> None:
 
 
 def test_the_schema_has_the_keys_of_the_model() -> None:
-    assert set(SCHEMA["properties"]) == set(Cluster.model_fields)
+    assert set(SCHEMA["properties"]) == {
+        field.alias or name for name, field in Cluster.model_fields.items()
+    }

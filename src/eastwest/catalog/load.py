@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from types import MappingProxyType
@@ -94,6 +94,15 @@ class Catalog:
             text = f"{fact.kind} {fact.id} {fact.attribute}".lower().replace("_", "-")
             if all(word in text for word in words):
                 yield fact
+
+    def with_facts(self, added: Iterable[Fact]) -> Catalog:
+        """Return a catalog with further facts; entries that are new stand behind the others."""
+        facts, entries = dict(self.facts), dict(self.entries)
+        for fact in added:
+            facts[fact.key] = fact
+            if fact.id not in entries[fact.kind]:
+                entries[fact.kind] = (*entries[fact.kind], fact.id)
+        return Catalog(facts, entries)
 
     def with_overrides(self, overrides: Mapping[tuple[str, str, str], float | str]) -> Catalog:
         """Return a catalog in which the user's values stand instead; each keeps its unit and loses

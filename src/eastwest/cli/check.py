@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eastwest.cli.common import Json, command
+from eastwest.cli.common import Json, Overlays, command
 from eastwest.cli.ending import say
 from eastwest.errors import UserError
 
@@ -21,6 +21,7 @@ Outcome = tuple[Path, "Check | None", UserError | None]
 @command
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The cluster files.")],
+    overlay: Overlays = None,
     json: Json = False,
 ) -> int:
     """Check cluster files: names, units, and whether what they describe can be built and can run
@@ -29,7 +30,7 @@ def check(
     Prints what was understood of each file; exit code 2 if something is wrong in one.
     Examples: eastwest check cluster.yaml · eastwest check examples/*.yaml --json
     """
-    outcomes = [_outcome(file) for file in files]
+    outcomes = [_outcome(file, overlay or []) for file in files]
     if json:
         from eastwest.table import dump_json
 
@@ -42,12 +43,12 @@ def check(
     return UserError.exit_code if any(error is not None for _, _, error in outcomes) else 0
 
 
-def _outcome(file: Path) -> Outcome:
+def _outcome(file: Path, overlays: list[Path]) -> Outcome:
     from eastwest.spec.cluster import load_cluster
     from eastwest.study.check import check
 
     try:
-        return file, check(load_cluster(file)), None
+        return file, check(load_cluster(file, overlays)), None
     except UserError as error:
         return file, None, error
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eastwest.cli.common import ClusterFile, Format, Json, command
+from eastwest.cli.common import ClusterFile, Format, Json, Overlays, command
 
 # Two benchmarks of nccl-tests whose names differ from the operation's.
 NCCL_TESTS_NAMES = MappingProxyType({"sendrecv": "send_receive", "alltoall": "all_to_all"})
@@ -54,6 +54,7 @@ def collective(
             help="Instead of the file's network, such as tcp-100g (eastwest facts technology).",
         ),
     ] = "",
+    overlay: Overlays = None,
     format: Format = "table",
     json: Json = False,
 ) -> None:
@@ -73,7 +74,16 @@ def collective(
     )
     name = operation.replace("-", "_").lower()
     name = NCCL_TESTS_NAMES.get(name, name)
-    run = predict(load_cluster(file), name, wanted, datatype, gpus, algorithm, protocol, technology)
+    run = predict(
+        load_cluster(file, overlay or ()),
+        name,
+        wanted,
+        datatype,
+        gpus,
+        algorithm,
+        protocol,
+        technology,
+    )
     if form == "table":
         sys.stdout.write(run.text())
     else:

@@ -26,6 +26,15 @@ ClusterFile = Annotated[
         metavar="FILE", help="The cluster file (write one with [bold]eastwest init[/bold])."
     ),
 ]
+Overlays = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--overlay",
+        metavar="FILE",
+        help="A file with GPUs, NICs, switches, technologies and servers of your own; may be "
+        "given several times.",
+    ),
+]
 Format = Annotated[
     str, typer.Option("--format", metavar="table|json|csv|md", help="How to print the result.")
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eastwest.cli.common import ClusterFile, Format, Json, Seed, command
+from eastwest.cli.common import ClusterFile, Format, Json, Overlays, Seed, command
 from eastwest.cli.ending import EXIT_VERDICT, say
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def compare(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write the report to this file.")
     ] = None,
+    overlay: Overlays = None,
     format: Format = "table",
     json: Json = False,
 ) -> int:
@@ -53,7 +54,7 @@ def compare(
     from eastwest.study.expectations import verdicts
 
     form = chosen_format(format, json)
-    cluster = load_cluster(file)
+    cluster = load_cluster(file, overlay or ())
     if html:
         check_output(html)
     names = [name.strip() for name in technologies.split(",") if name.strip()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eastwest.cli.common import ClusterFile, Format, Json, command
+from eastwest.cli.common import ClusterFile, Format, Json, Overlays, command
 from eastwest.cli.ending import say
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def explain(
         Path | None,
         typer.Option("--html", help="Also write a report that opens without a network."),
     ] = None,
+    overlay: Overlays = None,
     format: Format = "table",
     json: Json = False,
 ) -> None:
@@ -67,7 +68,7 @@ def explain(
     from eastwest.units import parse_size
 
     form = chosen_format(format, json)
-    cluster = load_cluster(file)
+    cluster = load_cluster(file, overlay or ())
     if html is not None:
         check_output(html)
     ends = default_ends(cluster)

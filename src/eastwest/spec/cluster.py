@@ -14,26 +14,26 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     InstanceOf,
     PrivateAttr,
     Tag,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
 
-from eastwest.catalog.load import Catalog, catalog
+from eastwest.catalog.load import Catalog, Fact, catalog
 from eastwest.catalog.technology import Network, named, words
-from eastwest.catalog.world import shared_nominal
+from eastwest.catalog.world import World, nominal, shared_nominal
 from eastwest.errors import UserError, nearest
 from eastwest.files import read_text
 from eastwest.spec.expect import Expectation, parse_expectation
@@ -41,20 +41,22 @@ from eastwest.spec.marked_yaml import load
 from eastwest.spec.marks import Mark, Marks, Path
 from eastwest.spec.names import check_names
 from eastwest.spec.overrides import Override, read_overrides
+from eastwest.spec.own_entries import KINDS, server_file, with_entries, with_overlays, with_server
+from eastwest.spec.own_server import OwnServer
 from eastwest.spec.parse import attempt
 from eastwest.spec.problems import Collector, SpecError, located
 from eastwest.spec.quantities import Count, Rate, Ratio, custom, describe, refused
+from eastwest.spec.section import Name, Section
 
 Precision = Literal["bf16", "fp16", "fp8", "fp32"]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Degree = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def _word(network: Network) -> BeforeValidator:
     """Return the check that a value is one of the catalog's words for a network."""
 
-    def check(value: Any) -> Any:
-        known = words(shared_nominal(), network)
+    def check(value: Any, info: ValidationInfo) -> Any:
+        known = words(_world(info), network)
         if value in known:
             return value
         close = nearest(value, known) if isinstance(value, str) else None
@@ -64,14 +66,13 @@ def _word(network: Network) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _world(info: ValidationInfo) -> World:
+    """Return the world of the catalog that a file is read with, its own entries among them."""
+    return nominal(info.context) if isinstance(info.context, Catalog) else shared_nominal()
+
+
 Technology = Annotated[str, _word(Network.COMPUTE)]
 StorageTechnology = Annotated[str, _word(Network.STORAGE)]
-
-
-class Section(BaseModel):
-    """What all parts of the file share: frozen, no unknown keys, no silent conversions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class ComputeNetwork(Section):
@@ -119,13 +120,13 @@ class ComputeNetwork(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _split(cls, values: Any) -> Any:
+    def _split(cls, values: Any, info: ValidationInfo) -> Any:
         """Move the keys that are not ours to ``options``: they belong to the topology."""
         if not isinstance(values, dict):
             return values
         own = compute_keys()
         kept = {key: value for key, value in values.items() if key in own}
-        usual = named(shared_nominal(), str(values.get("technology")))
+        usual = named(_world(info), str(values.get("technology")))
         if usual:
             kept.setdefault("gpudirect", usual[0].gpudirect)
         return kept | {
@@ -285,6 +286,18 @@ Overrides = Annotated[
 ]
 
 
+_SERVER = {
+    "anyOf": [{"type": "string", "minLength": 1, "maxLength": 200}, OwnServer.model_json_schema()]
+}
+_ENTRIES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        kind: {"type": "object", "additionalProperties": {"type": "object"}} for kind in KINDS
+    },
+}
+
+
 class Cluster(Section):
     """A cluster and its job, as its file tells, checked."""
 
@@ -292,7 +305,16 @@ class Cluster(Section):
         description="A name for reports."
     )
     servers: Count = Field(description="The number of servers.")
-    server: Name = Field(description="The server, a name from the catalog (eastwest facts server).")
+    server: Annotated[Name, WithJsonSchema(_SERVER)] = Field(
+        description="The server: a name from the catalog (eastwest facts server), the path of a "
+        "file that describes it, or its description here."
+    )
+    own: Annotated[tuple[InstanceOf[Fact], ...], WithJsonSchema(_ENTRIES)] = Field(
+        default=(),
+        alias="catalog",
+        description="Entries of one's own beside the catalog's: GPUs, NICs, switches, "
+        "technologies, servers.",
+    )
     gpus: Annotated[int, Field(ge=1, le=10**8)] | None = Field(
         default=None, description="The number of GPUs, as a check: servers times GPUs of a server."
     )
@@ -321,12 +343,8 @@ class Cluster(Section):
         return error if isinstance(error, SpecError) else SpecError((located(error, self._marks),))
 
     def facts(self) -> Catalog:
-        """Return the catalog with the file's overrides in place."""
-        return (
-            catalog().with_overrides({o.key: o.value for o in self.overrides})
-            if self.overrides
-            else catalog()
-        )
+        """Return the catalog with the file's own entries and overrides in place."""
+        return _facts(self.own, self.overrides)
 
     def server_gpus(self) -> int:
         """Return the number of GPUs of one server."""
@@ -356,25 +374,60 @@ def config_path(model: str, file: str) -> FilePath | None:
     return None
 
 
-def load_cluster(path: str | FilePath) -> Cluster:
-    """Read and check a cluster file. Raises UserError with all that is wrong in it."""
-    return parse_cluster(read_text(path, "cluster file"), str(path))
+@functools.lru_cache(maxsize=32)
+def _facts(own: tuple[Fact, ...], overrides: tuple[Override, ...]) -> Catalog:
+    facts = catalog().with_facts(own) if own else catalog()
+    return facts.with_overrides({o.key: o.value for o in overrides}) if overrides else facts
 
 
-def parse_cluster(text: str, name: str = "cluster.yaml") -> Cluster:
+def load_cluster(path: str | FilePath, overlays: Sequence[str | FilePath] = ()) -> Cluster:
+    """Read and check a cluster file, with entries of overlay files beside the catalog's. Raises
+    UserError with all that is wrong in it."""
+    return parse_cluster(read_text(path, "cluster file"), str(path), overlays)
+
+
+def parse_cluster(
+    text: str, name: str = "cluster.yaml", overlays: Sequence[str | FilePath] = ()
+) -> Cluster:
     """Read and check the text of a cluster file; ``name`` stands in messages, and paths are
     relative to it."""
+    facts = with_overlays(catalog(), tuple(str(file) for file in overlays))
     marked = load(text, name)
     values, collector = dict(marked.value), Collector(marked.marks)
+    facts = _described(values, facts, collector)
+    plain = dict(values)
     if isinstance(values.get("overrides"), dict):
-        values["overrides"] = read_overrides(values["overrides"], collector)
-    cluster = attempt(Cluster, values, collector)
-    check_names(marked.value, values.get("overrides"), collector, config_path)
+        values["overrides"] = read_overrides(values["overrides"], collector, facts)
+    own = tuple(fact for key, fact in facts.facts.items() if key not in catalog().facts)
+    cluster = attempt(Cluster, values | {"catalog": own}, collector, context=facts)
+    check_names(plain, values.get("overrides"), collector, config_path, facts)
     collector.done()
     if cluster is None:
         raise UserError("the file cannot be read", where=name)
     cluster._marks = marked.marks
     return cluster
+
+
+def _described(values: dict[str, Any], facts: Catalog, collector: Collector) -> Catalog:
+    """Return the catalog with what the file itself describes; put the name of its server in place
+    of the description."""
+    entries, server = values.pop("catalog", None), values.get("server")
+    if entries is not None:
+        if isinstance(entries, Mapping):
+            facts = with_entries(facts, entries, collector, ("catalog",))
+        else:
+            what = f"expected kinds with entries, not {describe(entries)}"
+            collector.add(("catalog",), what, f"kinds are {', '.join(KINDS)}")
+    found = None
+    if isinstance(server, Mapping):
+        facts, found = with_server(facts, server, collector, ("server",))
+    elif isinstance(server, str) and ("/" in server or server.endswith((".yaml", ".yml"))):
+        file = FilePath(collector.marks.name).parent / server
+        facts, found = server_file(facts, str(file), collector, ("server",))
+    if found is not None:
+        # Where the description is wrong, any name stands in: the file is refused anyway.
+        values["server"] = found or facts.ids("server")[0]
+    return facts
 
 
 def _frozen(value: Any) -> Any:

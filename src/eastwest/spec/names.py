@@ -3,18 +3,21 @@ before it is used."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
-from eastwest.catalog.load import Catalog, catalog
+from eastwest.catalog.load import Catalog
 from eastwest.catalog.technology import named
-from eastwest.catalog.world import shared_nominal
+from eastwest.catalog.world import nominal
 from eastwest.errors import UserError
+from eastwest.spec.contradictions import contradictions
 from eastwest.spec.marks import Path
-from eastwest.spec.overrides import Override
+from eastwest.spec.overrides import Override, find
 from eastwest.spec.problems import Collector
 from eastwest.spec.quantities import describe
+from eastwest.units import format_bits_rate, parse_rate
 
 NAMES: tuple[tuple[Path, str], ...] = (
     (("server",), "server"),
@@ -23,6 +26,12 @@ NAMES: tuple[tuple[Path, str], ...] = (
     (("networks", "storage", "switch"), "switch"),
     (("networks", "management", "switch"), "switch"),
 )
+# What to do where the catalog does not have it.
+OWN = {
+    "server": "or describe yours: {gpu: h100-sxm, gpus: 8, nics: 8, nic: cx7-ndr}",
+    "nic": "or describe yours under catalog: nic:",
+    "switch": "or describe yours under catalog: switch:",
+}
 
 
 def check_names(
@@ -30,27 +39,79 @@ def check_names(
     overrides: object,
     collector: Collector,
     config_path: Callable[[str, str], FilePath | None],
+    facts: Catalog,
 ) -> None:
     """Note every name of the plain values that the catalog does not know, and what contradicts the
     catalog.
 
     Looks at the plain values, so that it works whatever else is wrong in the file.
     """
-    facts = catalog()
     for path, kind in NAMES:
         name = _at(values, path)
         if isinstance(name, str) and name and not collector.has(path):
             try:
                 facts.require(kind, name)
             except UserError as error:
-                collector.take(path, error)
+                hint = f"{error.hint} {OWN[kind]}" if kind in OWN else error.hint
+                collector.add(path, error.what, hint)
     _check_model(values, facts, collector, config_path)
     for network in ("compute", "storage"):
         _check_switch(values, network, facts, collector)
     _check_compute(values, facts, collector)
+    said: dict[tuple[str, str, str], Path] = {}
     if isinstance(overrides, tuple) and all(isinstance(o, Override) for o in overrides):
+        said = _override_paths(values, facts)
         facts = facts.with_overrides({o.key: o.value for o in overrides})
+    _check_machine(values, facts, said, collector)
     _check_gpus(values, facts, collector)
+
+
+def _override_paths(values: dict[str, Any], facts: Catalog) -> dict[tuple[str, str, str], Path]:
+    """Return where the file overrides each fact that it does."""
+    found: dict[tuple[str, str, str], Path] = {}
+    for key in values.get("overrides") or {}:
+        with contextlib.suppress(UserError):  # noted where overrides are read
+            found[find(key, facts).key] = ("overrides", key)
+    return found
+
+
+def _check_machine(
+    values: dict[str, Any],
+    facts: Catalog,
+    said: dict[tuple[str, str, str], Path],
+    collector: Collector,
+) -> None:
+    """Note what the server's facts and the file's NICs contradict."""
+    server, compute = values.get("server"), ("networks", "compute")
+    if not isinstance(server, str) or server not in facts.ids("server"):
+        return
+    for found in contradictions(facts, server):
+        path = next((said[key] for key in found.keys if key in said), ("server",))
+        if not collector.has(path):
+            collector.add(path, found.what, found.hint)
+    nics, rate = _at(values, (*compute, "nics")), _at(values, (*compute, "rate"))
+    slots = facts.has("server", server, "nic_slots")
+    if slots and isinstance(nics, int):
+        most = float(facts.fact("server", server, "nic_slots").value)
+        if nics > most:
+            what = f"{nics} NICs do not fit in the {most:.0f} PCIe slots of {server}"
+            collector.add((*compute, "nics"), what)
+    nic = _nic(values, facts)
+    if isinstance(rate, str) and nic in facts.ids("nic"):
+        _check_rate(nic, rate, facts, collector)
+
+
+def _check_rate(nic: str, rate: str, facts: Catalog, collector: Collector) -> None:
+    path: Path = ("networks", "compute", "rate")
+    port_Bps = float(facts.fact("nic", nic, "port_Bps").value)
+    most_Bps = port_Bps * float(facts.fact("nic", nic, "ports").value)
+    with contextlib.suppress(UserError):  # a rate that is none is noted where it is read
+        if parse_rate(rate) > most_Bps * (1 + 1e-9) and not collector.has(path):
+            collector.add(
+                path,
+                f"{nic} has {format_bits_rate(most_Bps)}, not {format_bits_rate(parse_rate(rate))}",
+                "choose a faster nic:, or a lower rate",
+            )
 
 
 def _at(values: object, path: Path) -> object:
@@ -103,7 +164,7 @@ def _check_switch(
     switch, technology = _at(values, path), _at(values, ("networks", network, "technology"))
     if not isinstance(switch, str) or not facts.has("switch", switch, "technology"):
         return
-    entries = named(shared_nominal(), str(technology))
+    entries = named(nominal(facts), str(technology))
     found = str(facts.fact("switch", switch, "technology").value)
     needs = sorted({p.link_layer for entry in entries for p in entry.packets})
     if needs and found not in needs:
@@ -120,7 +181,7 @@ def _check_compute(values: dict[str, Any], facts: Catalog, collector: Collector)
     would silently do nothing), and an MTU that it cannot have."""
     compute: Path = ("networks", "compute")
     technology = _at(values, (*compute, "technology"))
-    entries = named(shared_nominal(), str(technology))
+    entries = named(nominal(facts), str(technology))
     if not entries:
         return
     wanted = _at(values, (*compute, "gpudirect"))

@@ -38,11 +38,13 @@ class Override:
 
 
 def read_overrides(
-    values: Mapping[str, Any], collector: Collector | None = None
+    values: Mapping[str, Any],
+    collector: Collector | None = None,
+    facts: Catalog | None = None,
 ) -> tuple[Override, ...]:
-    """Read the mapping ``kind.id.attribute: value``; mistakes go to the collector, or are raised
-    without one."""
-    facts, found = catalog(), dict[tuple[str, str, str], Override]()
+    """Read the mapping ``kind.id.attribute: value`` against a catalog (the package's if left out);
+    mistakes go to the collector, or are raised without one."""
+    facts, found = facts or catalog(), dict[tuple[str, str, str], Override]()
     for key, value in values.items():
         fact = None
         try:

@@ -51,10 +51,12 @@ def attempt(
     collector: Collector,
     base: Path = (),
     siblings: Collection[str] = (),
+    context: object = None,
 ) -> Model | None:
-    """Validate values; note what is wrong and return None, or return the model."""
+    """Validate values; note what is wrong and return None, or return the model. Validators see
+    ``context``."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, context=context)
     except ValidationError as error:
         _note(error, model, collector, base, siblings)
     except UserError as error:

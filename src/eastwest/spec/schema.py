@@ -83,7 +83,11 @@ def _add_names(definition: Schema) -> None:
         found = definition.get("properties", {}).get(key)
         if found:
             names = list(catalog().ids(kind))
-            found["anyOf"] = [{"enum": names}, *([{"type": "null"}] if "anyOf" in found else [])]
+            more = [o for o in found.get("anyOf", ()) if o.get("type") in ("null", "object")]
+            if key == "server":
+                # Also the path of a file that describes one.
+                more.append({"type": "string", "pattern": r"/|\.ya?ml$"})
+            found["anyOf"] = [{"enum": names}, *more]
             for extra in ("type", "minLength", "maxLength"):
                 found.pop(extra, None)
     model = definition.get("properties", {}).get("model")
