@@ -145,17 +145,24 @@ class Fabric:
         if not same(np.sort(there), np.sort(back)):
             raise InternalError("fabric: a link has no reverse")
         outside = self.link_tier > 0
-        kind = (self.link_tier[outside] * 4 + self.link_network[outside]).astype(np.int64)
-        cable = kind * (self.links + 1) + self.link_cable[outside]
-        if not same(*(np.unique(cable, return_counts=True)[1], np.full(len(cable) // 2, 2))):
+        kind = self.link_tier[outside] * 4 + self.link_network[outside]
+        if not _all_are(2, kind, self.link_cable[outside]):
             raise InternalError("fabric: a cable has not two directions")
 
     def _check_switch_ports(self) -> None:
         # Property: a port of a switch holds one cable.
-        leaving = self.node_kind[self.link_source] == NodeKind.SWITCH
-        port = self.link_source[leaving].astype(np.int64) << 32 | self.link_port[leaving]
-        if len(np.unique(port)) != len(port):
+        switch = self.node_kind == NodeKind.SWITCH
+        leaving = switch[self.link_source]
+        number = np.cumsum(switch, dtype=np.int64) - 1
+        if not _all_are(1, number[self.link_source[leaving]], self.link_port[leaving]):
             raise InternalError("fabric: a port of a switch holds two cables")
+
+
+def _all_are(times: int, first: NDArray[np.integer], second: NDArray[np.integer]) -> bool:
+    """Whether every pair of numbers that occurs does so that many times."""
+    width = int(second.max(initial=0)) + 1
+    counts = np.bincount(first.astype(np.int64) * width + second)
+    return bool(np.all((counts == times) | (counts == 0)))
 
 
 def _adjacency(ends: Ints, nodes: int) -> Adjacency:
