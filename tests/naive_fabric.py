@@ -131,21 +131,24 @@ def rail_only(servers: int, rails: int, planes: int, radix: int, ratio: float) -
     return net
 
 
-def switches_on_the_way(plan: Plan, port_a: int, port_b: int) -> int | None:
-    """Breadth-first search over the cables: the fewest switches between two ports, None if there is
-    no way."""
+def switches_from(plan: Plan, port: int) -> dict[int, int]:
+    """Breadth-first search over the cables: the fewest switches to each other port that can be
+    reached."""
     near: dict[Switch, list[Switch]] = {}
     for links in plan.links:
         for lower, upper in links.ends.tolist():
             near.setdefault((links.lower, lower), []).append((links.upper, upper))
             near.setdefault((links.upper, upper), []).append((links.lower, lower))
-    seen, queue = {("server", port_a): 0}, deque([("server", port_a)])
+    seen, queue = {("server", port): 0}, deque([("server", port)])
     while queue:
         here = queue.popleft()
-        if here == ("server", port_b):
-            return max(0, seen[here] - 1)
         for there in near[here]:
             if there not in seen:
                 seen[there] = seen[here] + 1
                 queue.append(there)
-    return None
+    return {i: hops - 1 for (name, i), hops in seen.items() if name == "server" and i != port}
+
+
+def switches_on_the_way(plan: Plan, port_a: int, port_b: int) -> int | None:
+    """The fewest switches between two ports, None if there is no way."""
+    return 0 if port_a == port_b else switches_from(plan, port_a).get(port_b)

@@ -6,15 +6,23 @@ The oracles are the laws, a breadth-first search and a brute force over all halv
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import naive_fabric
 from eastwest.errors import UserError
 from eastwest.fabric import search
-from eastwest.fabric.distance import bisection_Bps, crossing, cuts, distances
+from eastwest.fabric.distance import (
+    bisection_Bps,
+    crossing,
+    cuts,
+    distances,
+    pairs_by_switches,
+)
 from eastwest.fabric.laws import check_plan, components
 from eastwest.fabric.plan import SERVER, TARGET, Demand, Plan, SwitchPorts
 from eastwest.fabric.ports import end_names, numbered
@@ -50,18 +58,14 @@ def test_plans_obey_the_laws(name: str, demand: Demand, radix: int, targets: int
 def test_distances_are_those_of_a_breadth_first_search(
     name: str, demand: Demand, radix: int
 ) -> None:
-    plan = planned(name, demand, radix)
-
-    def hops(found: tuple[search.Distance, ...]) -> dict[tuple[float, float], int]:
-        sums: dict[tuple[float, float], int] = {}
-        for distance in found:
-            key = distance.crossing.hops, sum(distance.crossing.links)
-            sums[key] = sums.get(key, 0) + distance.pairs
-        return sums
-
-    assert hops(distances(plan)) == hops(search.distances(plan))
-    for distance in distances(plan):  # a way has a link more than switches
+    plan, found = planned(name, demand, radix), Counter[int]()
+    for port in range(demand.ports):
+        found.update(naive_fabric.switches_from(plan, port).values())
+    assert pairs_by_switches(plan) == found
+    for distance in (*distances(plan), *search.distances(plan)):
+        # A way has a link more than switches.
         assert sum(distance.crossing.links) == distance.crossing.hops + 1
+    assert sum(d.pairs for d in search.distances(plan)) == found.total()
 
 
 @quick
@@ -72,13 +76,15 @@ def test_a_way_is_as_long_as_a_search_finds_it(
     plan = planned(name, demand, radix)
     a, b = (data.draw(st.integers(0, plan.demand.ports - 1)) for _ in range(2))
     assume(a != b)
-    found = search.between(plan, a, b)
-    if found is None:
+    hops = naive_fabric.switches_on_the_way(plan, a, b)
+    searched = search.between(plan, a, b)
+    assert (searched and searched.hops) == hops
+    if hops is None:
         with pytest.raises(UserError, match="separate parts"):
             crossing(plan, a, b)
     else:
-        assert crossing(plan, a, b).hops == found.hops
-        assert sum(crossing(plan, a, b).links) == found.hops + 1
+        assert crossing(plan, a, b).hops == hops
+        assert sum(crossing(plan, a, b).links) == hops + 1
 
 
 def _brute_Bps(plan: Plan) -> float:

@@ -185,20 +185,22 @@ def _ranked(values: Ints) -> Ints:
     return rank[which.reshape(-1)]
 
 
-def _groups(plan: Plan) -> Ints:
-    """Return the pod of each switch with servers: those that reach the same switches above.
+def _groups(plan: Plan) -> tuple[Ints, str]:
+    """Return the group of each switch with servers, and what such a group is called.
 
-    Where such switches are cabled to each other, it is their widest place instead.
+    Switches that reach the same ones above are a pod. Where they are cabled to each other, it is
+    their widest place instead.
     """
     role = plan.roles[plan.role(plan.attach.upper)]
-    if any(links.lower == links.upper == role.name for links in plan.trunks):
-        return role.places[0].number.astype(np.int64) if role.places else np.zeros(role.count, int)
+    across = any(links.lower == links.upper == role.name for links in plan.trunks)
+    if across and role.places:
+        return role.places[0].number.astype(np.int64), role.places[0].word
     above = next((li for li in plan.trunks if li.lower == role.name), None)
-    if above is None:
-        return np.zeros(role.count, np.int64)
+    if above is None or across:
+        return np.zeros(role.count, np.int64), "pod"
     lowest = np.full(role.count, np.iinfo(np.int64).max)
     np.minimum.at(lowest, above.ends[:, 0], above.ends[:, 1].astype(np.int64))
-    return _ranked(lowest)
+    return _ranked(lowest), "pod"
 
 
 def _pods(plan: Plan, rails: list[int]) -> _Pods:
@@ -207,22 +209,23 @@ def _pods(plan: Plan, rails: list[int]) -> _Pods:
     start = plan.starts()[role]
     part = components(plan.starts()[-1], plan.trunk_ends())
     island = _ranked(part[start : start + plan.roles[role].count])
-    keys = list(zip(island.tolist(), _groups(plan).tolist(), strict=True))
+    group, word = _groups(plan)
+    keys = list(zip(island.tolist(), group.tolist(), strict=True))
     number = {key: i for i, key in enumerate(sorted(set(keys)))}
     block = [number[key] for key in keys]
-    names, noun = _pod_names(sorted(number), block, rails, plan.demand.rails)
+    names, noun = _pod_names(sorted(number), block, rails, plan.demand.rails, word)
     return _Pods(names, noun, block)
 
 
 def _pod_names(
-    keys: list[tuple[int, int]], leaf: list[int], rails: list[int], all_rails: int
+    keys: list[tuple[int, int]], leaf: list[int], rails: list[int], all_rails: int, word: str
 ) -> tuple[list[str], str]:
     """Return what each block is called, and what they are called together."""
     islands = len({island for island, _ in keys})
     if len(keys) == 1:
         return [""], ""
     if islands == 1:
-        return [f"pod {i + 1} of {len(keys)}" for i in range(len(keys))], "pods"
+        return [f"{word} {i + 1} of {len(keys)}" for i in range(len(keys))], f"{word}s"
     of = [{rails[j] for j, b in enumerate(leaf) if b == i} for i in range(len(keys))]
     by_rail = all(len(r) == 1 and min(r) >= 0 for r in of)
     names, seen = [], Counter[int]()
@@ -236,7 +239,7 @@ def _pod_names(
             if again
             else part
             if len(keys) == islands
-            else f"{part}, pod {i + 1}"
+            else f"{part}, {word} {i + 1}"
         )
     return names, "rails" if by_rail and len(
         keys
