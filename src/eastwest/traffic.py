@@ -147,25 +147,15 @@ class Messages:
     def _refuse_circle(self) -> None:
         if not len(self.need):
             return
-        from eastwest.kernels.order import levels
+        from eastwest.kernels.order import circle, levels
 
         unit = self.units
-        needing, needed = csr(unit[self.needing], unit[self.need], int(unit.max()) + 1)
-        level = np.empty(len(needing) - 1, np.int64)
-        if levels(needing, needed, level) < len(level):
-            circle = " needs ".join(map(str, self._circle(level[unit] < 0)))
-            raise UserError(f"messages wait for each other in a circle: {circle}")
-
-    def _circle(self, stuck: Bools) -> list[int]:
-        """Return the messages of a circle, the first again at its end."""
-        unit, blocked = self.units, stuck[self.need]
-        waits_for = dict(zip(unit[self.needing[blocked]], self.need[blocked], strict=True))
-        waiting = dict(zip(unit[self.needing[blocked]], self.needing[blocked], strict=True))
-        at, seen = unit[int(np.argmax(stuck))], list[int]()
-        while at not in seen:
-            seen.append(at)
-            at = unit[waits_for[at]]
-        return [int(waiting[u]) for u in (*seen[seen.index(at) :], at)]
+        first, need = csr(unit[self.needing], unit[self.need], int(unit.max()) + 1)
+        level = np.empty(len(first) - 1, np.int64)
+        if levels(first, need, level) < len(level):
+            some = np.unique(unit, return_index=True)[1]
+            shown = " needs ".join(map(str, some[circle(first, need, level)]))
+            raise UserError(f"messages wait for each other in a circle: {shown}")
 
 
 def messages(

@@ -21,7 +21,7 @@ app = typer.Typer(
 
 # In the order of the help page. Each module has a function of the verb's name, documented and
 # wrapped by @command.
-VERBS = ("init", "check", "compare", "explain", "collective", "facts")
+VERBS = ("init", "check", "compare", "explain", "collective", "prove", "facts")
 
 
 def _version(wanted: bool) -> None:

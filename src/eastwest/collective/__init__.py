@@ -7,7 +7,8 @@ A family of algorithms, one file each, registered here by NCCL's name. An algori
 - ``ADDS``: where switches add for it, ``"node"`` (NVSwitch) or ``"network"`` (SHARP), if anywhere;
 - ``OPTIMAL``: whether it loads the narrowest cut no more than it must;
 - ``refusal(operation, comm) -> str``: why it cannot run on this communicator, empty if it can;
-- ``cost(operation, protocol, comm, know) -> Cost``: its latency and its algorithm bandwidth.
+- ``cost(operation, protocol, comm, know) -> Cost``: its latency and its algorithm bandwidth;
+- ``schedule(program)``: its moves, chunk by chunk, which :mod:`eastwest.collective.prove` proves.
 
 To add one: write ``x.py`` with those and add a line to ``ALGORITHMS``; the laws that every one
 obeys (``tests/collective/test_laws.py``) then hold it too. What NCCL would choose is
@@ -17,11 +18,14 @@ obeys (``tests/collective/test_laws.py``) then hold it too. What NCCL would choo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.knowledge import Knowledge
 from eastwest.registry import Registry
+
+if TYPE_CHECKING:
+    from eastwest.collective.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,10 @@ class Algorithm(Protocol):
 
     def cost(self, operation: str, protocol: str, comm: Communicator, know: Knowledge) -> Cost:
         """Return latency and algorithm bandwidth."""
+        ...
+
+    def schedule(self, program: Program) -> None:
+        """Write down the moves of the program's operation."""
         ...
 
 

@@ -13,6 +13,9 @@ from eastwest.collective import Cost, ring
 from eastwest.collective.communicator import PROTOCOLS as _ALL
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.program import Program
+from eastwest.collective.schedule import Longs
+from eastwest.errors import UserError
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 PROTOCOLS = _ALL
@@ -65,3 +68,49 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         sum(c.ramp_s for _, c in costs),
         wait_s=sum(c.wait_s for _, c in costs),
     )
+
+
+def schedule(program: Program) -> None:
+    """A ring inside each node and one along each rail, over what the other has left.
+
+    Raises UserError unless all nodes have as many ranks.
+    """
+    layout = program.layout
+    nodes, local = layout.nodes, int(layout.sizes[0])
+    if (layout.sizes != local).any():
+        raise UserError("a hierarchical collective needs as many ranks on each node")
+    first, count = (piece.reshape(nodes, local, -1) for piece in program.cut(layout.ranks))
+    scatters = program.operation != "all_gather"
+    gathers = program.operation != "reduce_scatter"
+    for channel in range(program.channels):
+        pieces = first[:, :, channel], count[:, :, channel]
+        step = _inside(program, 0, pieces, channel, True) if scatters else 0
+        step = _rails(program, step, pieces, channel, True) if scatters else step
+        step = _rails(program, step, pieces, channel, False) if gathers else step
+        if gathers:
+            _inside(program, step, pieces, channel, False)
+
+
+def _inside(
+    program: Program, step: int, pieces: tuple[Longs, Longs], channel: int, scatters: bool
+) -> int:
+    """Go round inside each node: a rank cares for the blocks of its whole rail."""
+    after, layout = step, program.layout
+    for node in range(layout.nodes):
+        members = ring.order(layout, channel)[layout.node == node]
+        first, count = (piece[:, layout.local[members]].T for piece in pieces)
+        around = ring.scatter_around if scatters else ring.gather_around
+        after = around(program, step, members, first, count, channel)
+    return after
+
+
+def _rails(
+    program: Program, step: int, pieces: tuple[Longs, Longs], channel: int, scatters: bool
+) -> int:
+    """Go round along each rail, a block a node."""
+    after, layout = step, program.layout
+    for rail in range(int(layout.sizes[0])):
+        first, count = (piece[:, rail] for piece in pieces)
+        around = ring.scatter_around if scatters else ring.gather_around
+        after = around(program, step, layout.first + rail, first, count, channel)
+    return after

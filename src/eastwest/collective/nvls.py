@@ -7,9 +7,13 @@ nodes it needs switches that add as well (SHARP).
 
 from __future__ import annotations
 
+import numpy as np
+
 from eastwest.collective import Cost
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.program import Program
+from eastwest.collective.schedule import Layout, Longs
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
 PROTOCOLS = ("simple",)
@@ -60,3 +64,103 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
         if outside < rate:
             rate, limit = outside, "NICs"
     return Cost(latency, rate, limit, ramp_s(comm, know), wait_s=wait_s)
+
+
+def heads(layout: Layout) -> Longs:
+    """Return the heads of each node, which each care for one block: nodes x as many as every node
+    has ranks."""
+    return layout.first[:, None] + np.arange(layout.sizes.min())
+
+
+def proxies(layout: Layout) -> Longs:
+    """Return who in each node (row) cares for each rank's block (column): itself in its own."""
+    rank = layout.first[:, None] + layout.local[None, :] % layout.sizes[:, None]
+    own = layout.node[None, :] == np.arange(layout.nodes)[:, None]
+    return np.where(own, np.arange(layout.ranks), rank)
+
+
+def schedule(program: Program) -> None:
+    """Each node's NVSwitch adds or multicasts; between nodes the network's switches do."""
+    program.switches = program.layout.nodes + 1
+    if program.operation == "all_reduce":
+        added = add_in_node(program)
+        out_of_node(program, through_network(program, added, heads(program.layout)))
+    elif program.operation == "all_gather":
+        _gather(program)
+    else:
+        _scatter(program)
+
+
+def add_in_node(program: Program) -> int:
+    """Let each node's switch add up all blocks, each for its head; return the step after."""
+    layout, (first, count) = program.layout, program.cut(int(program.layout.sizes.min()))
+    channel, switch = np.arange(program.channels), layout.ranks + np.arange(layout.nodes)
+    rank = np.arange(layout.ranks)[:, None, None]
+    program.add(0, rank, switch[layout.node][:, None, None], first, count, channel, True)
+    program.add(1, switch[:, None, None], heads(layout)[:, :, None], first, count, channel, False)
+    return 2
+
+
+def out_of_node(program: Program, step: int) -> None:
+    """Let each head's block be multicast in its node."""
+    layout, (first, count) = program.layout, program.cut(int(program.layout.sizes.min()))
+    channel, switch = np.arange(program.channels), layout.ranks + np.arange(layout.nodes)
+    rank = np.arange(layout.ranks)[:, None, None]
+    program.add(
+        step, heads(layout)[:, :, None], switch[:, None, None], first, count, channel, False
+    )
+    program.add(step + 1, switch[layout.node][:, None, None], rank, first, count, channel, False)
+
+
+def through_network(program: Program, step: int, owner: Longs) -> int:
+    """Let the network add up the blocks that ``owner`` has (nodes x blocks) and hand the sums back;
+    return the step after."""
+    if program.layout.nodes == 1:
+        return step
+    first, count = program.cut(owner.shape[1])
+    channel = np.arange(program.channels)
+    program.add(step, owner[:, :, None], program.network, first, count, channel, True)
+    program.add(step + 1, program.network, owner[:, :, None], first, count, channel, False)
+    return step + 2
+
+
+def to_other_nodes(program: Program) -> int:
+    """Bring each rank's block to its proxy in every other node; return the step after."""
+    layout, (first, count) = program.layout, program.cut(program.layout.ranks)
+    if layout.nodes == 1:
+        return 0
+    channel, rank = np.arange(program.channels), np.arange(layout.ranks)
+    node, block = np.nonzero(proxies(layout) != rank)
+    program.add(0, rank[:, None], program.network, first, count, channel, False)
+    there = proxies(layout)[node, block][:, None]
+    program.add(1, program.network, there, first[block], count[block], channel, False)
+    return 2
+
+
+def from_other_nodes(program: Program, step: int) -> None:
+    """Let the network add up each rank's block from its proxies in all nodes."""
+    layout, (first, count) = program.layout, program.cut(program.layout.ranks)
+    if layout.nodes == 1:
+        return
+    channel, rank = np.arange(program.channels), np.arange(layout.ranks)[:, None]
+    there = proxies(layout)[:, :, None]
+    program.add(step, there, program.network, first, count, channel, True)
+    program.add(step + 1, program.network, rank, first, count, channel, False)
+
+
+def _gather(program: Program) -> None:
+    layout, (first, count) = program.layout, program.cut(program.layout.ranks)
+    channel, switch = np.arange(program.channels), layout.ranks + np.arange(layout.nodes)
+    step = to_other_nodes(program)
+    there, rank = proxies(layout)[:, :, None], np.arange(layout.ranks)[:, None, None]
+    program.add(step, there, switch[:, None, None], first, count, channel, False)
+    program.add(step + 1, switch[layout.node][:, None, None], rank, first, count, channel, False)
+
+
+def _scatter(program: Program) -> None:
+    layout, (first, count) = program.layout, program.cut(program.layout.ranks)
+    channel, switch = np.arange(program.channels), layout.ranks + np.arange(layout.nodes)
+    there, rank = proxies(layout)[:, :, None], np.arange(layout.ranks)[:, None, None]
+    program.add(0, rank, switch[layout.node][:, None, None], first, count, channel, True)
+    program.add(1, switch[:, None, None], there, first, count, channel, False)
+    from_other_nodes(program, 2)

@@ -8,9 +8,13 @@ starts one message a remote node and rail, not one a remote GPU.
 
 from __future__ import annotations
 
+import numpy as np
+
 from eastwest.collective import Cost
 from eastwest.collective.communicator import Communicator
 from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.program import Program
+from eastwest.collective.schedule import block_starts
 
 OPERATIONS = ("all_to_all", "send_receive")
 PROTOCOLS = ("simple",)
@@ -57,3 +61,21 @@ def _everyone(comm: Communicator, know: Knowledge) -> Cost:
         latency += (comm.nodes - 1) * know.of("pairwise_message_s")
     wait_s = know.wait_s(comm) if comm.nodes > 1 else 0.0
     return Cost(latency, 1.0 / slowest, limit, wait_s=wait_s)
+
+
+def schedule(program: Program) -> None:
+    """Each rank sends to the next, or to all others, the nearest first."""
+    n, channel = program.layout.ranks, np.arange(program.channels)
+    rank = np.arange(n)[:, None]
+    if program.operation == "send_receive":
+        first, count = program.cut(1)
+        program.put(0, rank, (rank + 1) % n, first, first, count, channel)
+        return
+    starts = block_starts(program.chunks, n)
+    for turn in range(n):
+        peer = (rank + turn) % n
+        own = np.diff(starts)[peer]
+        begin, end = channel * own // program.channels, (channel + 1) * own // program.channels
+        program.put(
+            turn, rank, peer, starts[peer] + begin, rank * own + begin, end - begin, channel
+        )

@@ -8,9 +8,12 @@ reduce-scatter operations at scale").
 
 from __future__ import annotations
 
+import numpy as np
+
 from eastwest.collective import Cost, tree
 from eastwest.collective.communicator import Communicator, bus_factor
 from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.program import Program
 
 OPERATIONS = ("all_gather", "reduce_scatter")
 PROTOCOLS = ("simple",)
@@ -39,3 +42,18 @@ def cost(operation: str, protocol: str, comm: Communicator, know: Knowledge) -> 
     )
     rate = bus / bus_factor(operation, comm.ranks)
     return Cost(latency, rate, "NICs", wait_s=tree.levels(comm.nodes) * know.wait_s(comm))
+
+
+def schedule(program: Program) -> None:
+    """A binomial tree from each rank, the far half first; a reduce-scatter runs them backwards."""
+    n = program.layout.ranks
+    first, count = (piece[:, None, :] for piece in program.cut(n))
+    rounds = [2**k for k in range(tree.levels(n))]
+    gathers = program.operation == "all_gather"
+    root, channel = np.arange(n)[:, None, None], np.arange(program.channels)
+    for step, hop in enumerate(reversed(rounds) if gathers else rounds):
+        near = np.arange(0, n, 2 * hop)
+        near = near[near + hop < n][None, :, None]
+        inner, outer = (root + near) % n, (root + near + hop) % n
+        source, target = (inner, outer) if gathers else (outer, inner)
+        program.add(step, source, target, first, count, channel, not gathers)

@@ -10,10 +10,14 @@ price is the latency of every step.
 
 from __future__ import annotations
 
+import numpy as np
+
 from eastwest.collective import Cost
 from eastwest.collective.communicator import PROTOCOLS as _ALL
 from eastwest.collective.communicator import Communicator, bus_factor, steps
 from eastwest.collective.knowledge import Knowledge
+from eastwest.collective.program import Program
+from eastwest.collective.schedule import ROOT, Layout, Longs
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 PROTOCOLS = _ALL
@@ -75,3 +79,81 @@ def steps_s(operation: str, protocol: str, comm: Communicator, know: Knowledge) 
 def crossings(operation: str, comm: Communicator) -> int:
     """Return how many of the steps that a byte waits for go between nodes."""
     return (2 if operation == "all_reduce" else 1) * (comm.nodes - 1)
+
+
+def order(layout: Layout, channel: int) -> Longs:
+    """Return the ranks of a channel's ring, node by node; each channel leaves nodes by another
+    rank."""
+    sizes = layout.sizes[layout.node]
+    return layout.first[layout.node] + (layout.local + channel) % sizes
+
+
+def schedule(program: Program) -> None:
+    """Blocks go round: added up on the first round, handed out on the second; a chain where there
+    is a root."""
+    if program.operation in ("broadcast", "reduce"):
+        _chain(program)
+        return
+    first, count = program.cut(program.layout.ranks)
+    for channel in range(program.channels):
+        ring = order(program.layout, channel)
+        blocks = first[ring, channel], count[ring, channel]
+        step = 0
+        if program.operation != "all_gather":
+            step = scatter_around(program, step, ring, *blocks, channel)
+        if program.operation != "reduce_scatter":
+            gather_around(program, step, ring, *blocks, channel)
+
+
+def scatter_around(
+    program: Program, step: int, ring: Longs, first: Longs, count: Longs, channel: int
+) -> int:
+    """Add up each rank's block around a ring until it is there; return the step after.
+
+    ``first`` and ``count`` have a row for each place of the ring: the pieces of its block.
+    """
+    return _around(program, step, ring, (first, count), channel, True)
+
+
+def gather_around(
+    program: Program, step: int, ring: Longs, first: Longs, count: Longs, channel: int
+) -> int:
+    """Hand each rank's block around a ring (see :func:`scatter_around`)."""
+    return _around(program, step, ring, (first, count), channel, False)
+
+
+def _around(
+    program: Program,
+    step: int,
+    ring: Longs,
+    pieces: tuple[Longs, Longs],
+    channel: int,
+    reduce: bool,
+) -> int:
+    places, shape = np.arange(len(ring)), (-1, *[1] * (pieces[0].ndim - 1))
+    source, target = ring.reshape(shape), np.roll(ring, -1).reshape(shape)
+    for turn in range(len(ring) - 1):
+        # What comes to its own rank last has begun one further.
+        block = (places - turn - reduce) % len(ring)
+        first, count = (piece[block] for piece in pieces)
+        program.add(step + turn, source, target, first, count, channel, reduce)
+    return step + len(ring) - 1
+
+
+def _chain(program: Program) -> None:
+    """From the root all around, or all around to the root, chunk after chunk."""
+    first, count = program.cut(1)
+    for channel in range(program.channels):
+        ring = order(program.layout, channel)
+        ring = np.roll(ring, -int(np.argmax(ring == ROOT)))
+        ring = ring if program.operation == "broadcast" else np.roll(ring, -1)
+        place, chunk = np.arange(len(ring) - 1)[:, None], np.arange(count[0, channel])
+        program.add(
+            place + chunk,
+            ring[:-1, None],
+            ring[1:, None],
+            first[0, channel] + chunk,
+            1,
+            channel,
+            program.operation == "reduce",
+        )

@@ -56,3 +56,24 @@ def followers(first_need: Longs, need: Longs) -> tuple[Longs, Longs]:
             following[first[needed + 1]] = item
             first[needed + 1] += 1
     return first[:-1], following
+
+
+@numba.njit(cache=True)
+def circle(first_need: Longs, need: Longs, level: Longs) -> Longs:
+    """Return items that wait for each other in a circle, the first again at its end, for levels
+    of which some are -1."""
+    at = 0
+    while level[at] >= 0:
+        at += 1
+    way, place = np.empty(len(level) + 1, np.int64), np.full(len(level), -1, np.int64)
+    length = 0
+    while place[at] < 0:
+        place[at] = length
+        way[length] = at
+        length += 1
+        for needed in need[first_need[at] : first_need[at + 1]]:
+            if level[needed] < 0:
+                at = needed
+                break
+    way[length] = at
+    return way[place[at] : length + 1]
