@@ -308,11 +308,11 @@ def test_overrides_stand_in_the_place_of_facts() -> None:
         ),
         (
             "qm9700.radix: 0",
-            "overrides.qm9700.radix: expected a whole number from 1 to 100,000, not 0",
+            "overrides.qm9700.radix: expected a whole number from 1 to 4,096, not 0",
         ),
         (
             "dgx-h100.gpus: 1.5",
-            "overrides.dgx-h100.gpus: expected a whole number from 1 to 100,000, not 1.5",
+            "overrides.dgx-h100.gpus: expected a whole number from 1 to 32, not 1.5",
         ),
         (
             "qm9700.radx: 3",
@@ -326,16 +326,72 @@ def test_overrides_stand_in_the_place_of_facts() -> None:
             "qm9700.port_Bps: 400G",
             "overrides.qm9700.port_Bps: rate '400G' is ambiguous: write '400Gb/s' or '400GB/s'",
         ),
-        ("qm9700.port_Bps: 0", "overrides.qm9700.port_Bps: expected a positive number, not 0"),
-        ("qm9700.radix: many", "overrides.qm9700.radix: expected a number, not 'many'"),
-        ("qm9700.radix: [1]", "overrides.qm9700.radix: expected a number, not a list"),
+        (
+            "qm9700.port_Bps: 0",
+            "overrides.qm9700.port_Bps: expected a number from 100,000 to 1e+13 B/s, not 0",
+        ),
+        (
+            "qm9700.radix: many",
+            "overrides.qm9700.radix: expected a whole number from 1 to 4,096, not 'many'",
+        ),
+        (
+            "qm9700.radix: [1]",
+            "overrides.qm9700.radix: expected a whole number from 1 to 4,096, not a list",
+        ),
+        (
+            "technology.roce-staged.transport: fat",
+            "overrides.technology.roce-staged.transport: expected one of rdma, rdma-staged, "
+            "rdma-plugin, tcp, tcpx, nvmeof, not 'fat'",
+        ),
+        (
+            "technology.roce-staged.gpudirect: 0.5",
+            "overrides.technology.roce-staged.gpudirect: expected 0 or 1, not 0.5",
+        ),
+        (
+            "technology.roce-gpudirect.mtu_bytes: 0.000004",
+            "overrides.technology.roce-gpudirect.mtu_bytes: expected a whole number from 256 to "
+            "65,520 B, not 4e-06",
+        ),
+        (
+            "nccl.tree_correction.simple: x",
+            "overrides.nccl.tree_correction.simple: expected numbers from 0.01 to 10, as many as "
+            "the catalog has, not 'x'",
+        ),
+        (
+            "nccl.blackwell.search_intra_GBps: '0'",
+            "overrides.nccl.blackwell.search_intra_GBps: expected numbers from 0.01 to 100,000, "
+            "as many as the catalog has, not '0'",
+        ),
+        (
+            "compute.all.memory_share: 0",
+            "overrides.compute.all.memory_share: expected a number from 0.01 to 1, not 0",
+        ),
+        (
+            "fitted.hopper.ring_tail: 7",
+            "overrides.fitted.hopper.ring_tail: expected a number from 0 to 0.99, not 7",
+        ),
+        (
+            "server.dgx-a100.sockets: 2000",
+            "overrides.server.dgx-a100.sockets: expected a whole number from 1 to 16, not 2,000",
+        ),
+        (
+            "server.dgx-a100.gpu: a100",
+            "overrides.server.dgx-a100.gpu: expected a name from the catalog (eastwest facts gpu)"
+            ", not 'a100' (did you mean 'a100-80-sxm'?)",
+        ),
+        (
+            "nvlink-mesh.v100-sxm.pairs: 0=1",
+            "overrides.nvlink-mesh.v100-sxm.pairs: expected pairs of GPUs with their links, "
+            "such as 0-1:4 0-2:4, not '0=1'",
+        ),
         (
             "qm9700.price_USD: 1e31",
-            "overrides.qm9700.price_USD: expected a non-negative number, not 1e+31",
+            "overrides.qm9700.price_USD: expected a number from 0 to 1e+09, not 1e+31",
         ),
         (
             "qm9700.technology: 4",
-            "overrides.qm9700.technology: expected text such as 'infiniband', not 4",
+            "overrides.qm9700.technology: expected one of infiniband, ethernet, slingshot, nvlink, "
+            "scaleup, management, not 4",
         ),
         ("'': 4", "overrides.: expected kind.name.attribute (such as switch.qm9700.price_USD)"),
     ],

@@ -1,12 +1,14 @@
-"""Facts that a file sets in place of the catalog's. One idea: an override must name a fact that
-exists, in its unit."""
+"""Facts that a file sets in place of the catalog's. One idea: an override names a fact that exists,
+and gives it a value that it can have."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eastwest.catalog.legal import Attribute, attribute, require_legal
 from eastwest.catalog.load import Catalog, Fact, catalog
 from eastwest.errors import UserError, nearest
 from eastwest.spec.quantities import describe
@@ -15,11 +17,10 @@ from eastwest.units import parse_rate, parse_size, parse_time
 if TYPE_CHECKING:
     from eastwest.spec.problems import Collector
 
-COUNTED = ("gpu", "server", "switch", "nic", "model")  # kinds whose whole numbers are counts
-LEAST = (
-    1e-30  # of anything that is not zero: smaller numbers are slips, and their quotients overflow
-)
-MOST_COUNTED = 100_000
+NUMBERS = ("number", "count", "flag")
+READ = {"B/s": parse_rate, "B": parse_size, "s": parse_time}  # quantities with a unit of their own
+# Of anything that is not zero: smaller numbers are slips, and their quotients overflow.
+LEAST = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def read_overrides(
             fact = find(key, facts)
             if fact.key in found:
                 raise UserError("the same fact is set twice")
-            found[fact.key] = Override(*fact.key, read_value(fact, value))
+            found[fact.key] = Override(*fact.key, read_value(fact, value, facts))
         except UserError as error:
             if collector is None:
                 raise error.at(f"overrides.{key}") from None
@@ -96,43 +97,47 @@ def _unknown(entry: str, attribute: str, kinds: list[str], facts: Catalog) -> Us
     return UserError(f"the catalog has no {attribute[:80]} of '{entry}'", hint=hint)
 
 
-def read_value(fact: Fact, value: object) -> float | str:
-    """Read a value for a fact: a number in the attribute's unit, or a quantity with its own unit,
-    or text for text."""
-    if isinstance(fact.value, str):
-        if isinstance(value, str) and 0 < len(value) <= 2000:
-            return value
-        raise UserError(f"expected text such as {describe(fact.value)}, not {describe(value)}")
-    if isinstance(value, str):
-        value = _quantity(fact, value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"expected {_kind(fact)}, not {describe(value)}")
-    rate = fact.attribute.endswith(("_Bps", "_FLOPs"))
-    if not 0 <= value <= 1e30 or (rate and value == 0):
-        raise UserError(
-            f"expected a {'positive' if rate else 'non-negative'} number, not {describe(value)}"
-        )
-    if 0 < value < LEAST:
-        raise UserError(f"expected zero or at least {LEAST:g}, not {describe(value)}")
-    if fact.unit == "1" and fact.kind in COUNTED and float(fact.value).is_integer():
-        most = max(MOST_COUNTED, 100 * fact.value)
-        if not (float(value).is_integer() and min(1, fact.value) <= value <= most):
-            raise UserError(
-                f"expected a whole number from {min(1, fact.value):.0f} to {most:,.0f}, not "
-                f"{describe(value)}"
-            )
-    return float(value)
+def read_value(fact: Fact, value: object, facts: Catalog) -> float | str:
+    """Read a value for a fact: a number in the attribute's unit, a quantity with its own unit, or
+    text.
+
+    Raises UserError, saying what was expected, for what the attribute cannot be
+    (:mod:`eastwest.catalog.legal`).
+    """
+    declared = attribute(fact.kind, fact.attribute)
+    if isinstance(value, bool):
+        value = _truth(declared, value)
+    elif isinstance(value, str) and declared.type in NUMBERS:
+        value = _quantity(declared, value)
+    if not isinstance(value, int | float | str):
+        raise UserError(f"expected {declared.expected}, not {describe(value)}")
+    if not isinstance(value, str):
+        value = _finite(value)
+        if 0 < abs(value) < LEAST:
+            raise UserError(f"expected zero or at least {LEAST:g}, not {describe(value)}")
+    require_legal(fact.kind, fact.attribute, value, fact.value, facts.entries)
+    return value
 
 
-def _quantity(fact: Fact, text: str) -> float:
-    if fact.attribute.endswith("_Bps"):
-        return parse_rate(text)
-    if fact.attribute.endswith("_bytes"):
-        return parse_size(text)
-    if fact.attribute.endswith("_s"):
-        return parse_time(text)
-    raise UserError(f"expected {_kind(fact)}, not {describe(text)}")
+def _truth(declared: Attribute, value: bool) -> float | str:
+    """Return true or false as the attribute has it: 1 or 0, or the word."""
+    word = str(value).lower()
+    if declared.type == "flag":
+        return float(value)
+    if word not in declared.values:
+        raise UserError(f"expected {declared.expected}, not {word}")
+    return word
 
 
-def _kind(fact: Fact) -> str:
-    return "a number" if fact.unit == "1" else f"a number in {fact.unit}"
+def _finite(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _quantity(declared: Attribute, text: str) -> float:
+    read = READ.get(declared.unit)
+    if read is None:
+        raise UserError(f"expected {declared.expected}, not {describe(text)}")
+    return read(text)
