@@ -9,22 +9,20 @@ fits their memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path as FilePath
 from typing import Any
 
 from eastwest.catalog.world import nominal
-from eastwest.errors import UserError
+from eastwest.errors import InternalError, UserError
 from eastwest.fabric.networks import compute_plan, link_rate_Bps, storage_plan
 from eastwest.fabric.plan import Plan
-from eastwest.spec.cluster import Cluster, ManagementNetwork, Parallel
+from eastwest.spec.cluster import Cluster, ManagementNetwork
 from eastwest.spec.problems import Collector
+from eastwest.study.run import prepare
+from eastwest.study.situation import Situation, situate
+from eastwest.study.variants import file_technology
 from eastwest.table import Column, Table, plain
-from eastwest.training.job import recipe_of
 from eastwest.units import format_bits_rate
-from eastwest.workload.compute import machine
-from eastwest.workload.layout import Layout, check_layout
-from eastwest.workload.memory import check_fits
-from eastwest.workload.model import load_model
+from eastwest.workload.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,89 +92,58 @@ class Check:
 
 
 def check(cluster: Cluster) -> Check:
-    """Check a cluster beyond its names and types. Raises SpecError with all that is wrong, each
-    with its line."""
+    """Check a cluster beyond its names and types.
+
+    What :func:`eastwest.study.compare.compare` refuses of a cluster's own networks and job is
+    refused here, in the same words. Raises SpecError with all that is wrong, each with its line.
+    """
     collector = Collector(cluster.marks)
-    plan, storage, rate_Bps, layout = None, None, 0.0, None
+    situation, storage = _networks(cluster, collector)
+    layout = _layout_of(cluster, situation, collector)
+    collector.done()
+    if situation is None or situation.plan is None:
+        raise InternalError("a compute network without a plan was not refused")
+    rate_Bps = link_rate_Bps(cluster)
+    return Check(cluster, cluster.total_gpus(), rate_Bps, situation.plan, storage, layout)
+
+
+def require_networks(cluster: Cluster) -> None:
+    """Raise SpecError, as :func:`check` does, if the file's own networks cannot be built."""
+    collector = Collector(cluster.marks)
+    _networks(cluster, collector)
+    collector.done()
+
+
+def _networks(cluster: Cluster, collector: Collector) -> tuple[Situation | None, Plan | None]:
+    """Return the file's compute network in its place, and its storage network's plan."""
+    situation, storage = None, None
     try:
-        rate_Bps = link_rate_Bps(cluster)
-        plan = compute_plan(cluster)
+        compute_plan(cluster)  # names the key that is wrong, where a situation tells the reason
+        situation = situate(cluster, nominal(cluster.facts()), file_technology(cluster))
+        if situation.path is None:
+            collector.add(("networks", "compute"), situation.refused)
     except UserError as error:
         collector.take(("networks", "compute"), error)
     try:
         storage = storage_plan(cluster)
     except UserError as error:
         collector.take(("networks", "storage"), error)
-    try:
-        layout = job_layout(cluster)
-        check_job(cluster, layout)
-    except UserError as error:
-        collector.take(("job", "parallel"), error)
-    collector.done()
-    if plan is None:
-        raise UserError(
-            "the compute network cannot be planned", where=cluster.where("networks.compute")
-        )
-    return Check(cluster, cluster.total_gpus(), rate_Bps, plan, storage, layout)
+    return situation, storage
 
 
-def job_layout(cluster: Cluster) -> Layout | None:
-    """Return the job's layout with every degree known, or None for ``auto``.
-
-    Raises UserError if the degrees do not divide the GPUs, or the replicas the batch.
-    """
-    parallel, gpus = cluster.job.parallel, cluster.total_gpus()
-    if not isinstance(parallel, Parallel):
+def _layout_of(
+    cluster: Cluster, situation: Situation | None, collector: Collector
+) -> Layout | None:
+    """Return the job's layout; None where it is left to be chosen, though one must be possible."""
+    auto = cluster.job.parallel == "auto"
+    if situation is None or (auto and situation.path is None):
         return None
-    tensor, pipeline, context = parallel.tensor or 1, parallel.pipeline or 1, parallel.context or 1
-    model_gpus = tensor * pipeline * context
-    where = cluster.where("job.parallel")
-    said = " x ".join(
-        f"{n} {v}"
-        for n in ("tensor", "pipeline", "context")
-        if (v := getattr(parallel, n)) is not None
-    )
-    if gpus % model_gpus:
-        raise UserError(f"{said} = {model_gpus:,} GPUs do not divide the cluster's {gpus:,}", where)
-    data = gpus // model_gpus
-    if parallel.data is not None and parallel.data != data:
-        rest = f"{said} x data" if said else "data"
-        hint = f"leave data out, or write {data:,}"
-        raise UserError(
-            f"{rest} {parallel.data:,} = {model_gpus * parallel.data:,} GPUs, not {gpus:,}",
-            cluster.where("job.parallel.data"),
-            hint,
-        )
-    job = cluster.job
-    if job.global_batch % (data * job.micro_batch):
-        shares = f"{data:,} replicas in micro-batches of {job.micro_batch:,}"
-        raise UserError(
-            f"{job.global_batch:,} sequences do not divide over {shares}",
-            cluster.where("job.global_batch"),
-            f"a multiple of {data * job.micro_batch:,} does",
-        )
-    return Layout(tensor, pipeline, data, parallel.expert or 1, context)
-
-
-def check_job(cluster: Cluster, layout: Layout | None) -> None:
-    """Check that the model can be read, and that a given layout divides it and fits the GPUs'
-    memory.
-
-    Raises UserError at the key that is to be changed.
-    """
-    world, job = nominal(cluster.facts()), cluster.job
     try:
-        model = load_model(job.model, world, FilePath(cluster.marks.name).parent)
+        job = prepare(cluster, nominal(cluster.facts()), situation)
     except UserError as error:
-        raise error.at(cluster.where("job.model")) from None
-    if layout is None:
-        return
-    gpu, recipe = machine(world.text("server", cluster.server, "gpu"), world), recipe_of(job)
-    where = cluster.where("job.parallel")
-    check_layout(
-        model, layout, layout.gpus, recipe.global_batch, recipe.micro_batch, recipe.sequence, where
-    )
-    check_fits(model, layout, recipe, gpu.memory_bytes, where, gpu.reserved_bytes)
+        collector.take(("job",), error)
+        return None
+    return None if auto else job.inputs.layout
 
 
 def _rows(found: Check) -> list[tuple[str, str]]:

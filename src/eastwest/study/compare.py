@@ -19,6 +19,7 @@ from eastwest.study import wording
 from eastwest.study.accuracy import region_of
 from eastwest.study.bands import Draws, Progress, draw_options
 from eastwest.study.breakeven import break_even
+from eastwest.study.check import require_networks
 from eastwest.study.comparison import Comparison, Judged, Option, Refused
 from eastwest.study.duties import duties
 from eastwest.study.purchase import network_bill
@@ -54,6 +55,7 @@ def compare(
 
     Raises UserError for unknown technologies, and for jobs that do not fit the cluster.
     """
+    require_networks(cluster)
     world = nominal(cluster.facts())
     job, rows, refused = _judged(cluster, world, technologies)
     drawn = (

@@ -59,7 +59,10 @@ def prepare(cluster: Cluster, world: World, situation: Situation) -> Job:
     Raises UserError, with the place in the cluster file, for models and layouts that do not fit.
     """
     estimator = Estimator(world)
-    model = load_model(cluster.job.model, world, FilePath(cluster.marks.name).parent)
+    try:
+        model = load_model(cluster.job.model, world, FilePath(cluster.marks.name).parent)
+    except UserError as error:
+        raise cluster.with_line(error.at(cluster.where("job.model"))) from None
     gpu = machine(world.text("server", cluster.server, "gpu"), world)
     node = domain_gpus(cluster, world)
     ask = communicate(situation, world, estimator)
