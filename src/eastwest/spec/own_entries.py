@@ -138,7 +138,7 @@ def _with_entry(
                 close = nearest(attribute, _attributes(facts, kind)[0])
                 hint = f"did you mean '{close}'?" if close else f"see eastwest facts {kind}"
                 raise UserError(f"a {kind} has no fact '{attribute[:80]}'", hint=hint)
-            found[attribute] = _own(pattern, read_value(pattern, value), collector)
+            found[attribute] = _own(pattern, read_value(pattern, value, facts), collector)
         except UserError as error:
             collector.add((*path, attribute), error.what, error.hint, at_key=pattern is None)
     missing = [a for a in _attributes(facts, kind)[1] if a not in found]
