@@ -10,6 +10,7 @@ import typer
 
 from eastwest.cli.common import command
 from eastwest.cli.ending import say
+from eastwest.errors import UserError
 
 
 @command
@@ -23,6 +24,24 @@ def init(
             "--template", "-t", metavar="NAME", help="The template; --list shows them all."
         ),
     ] = "llama3-70b-1024xh100",
+    from_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Describe the server that this file shows: nvidia-smi topo -m, or the XML of "
+            "NCCL_TOPO_DUMP_FILE; may be given several times.",
+        ),
+    ] = None,
+    gpu: Annotated[
+        str, typer.Option("--gpu", help="With --from: the GPU, where the files do not name it.")
+    ] = "",
+    nic: Annotated[
+        str, typer.Option("--nic", help="With --from: the NIC, where the files do not name it.")
+    ] = "",
+    servers: Annotated[
+        int, typer.Option("--servers", help="With --from: how many servers there are.", min=1)
+    ] = 2,
     force: Annotated[
         bool, typer.Option("--force", "-f", help="Overwrite a file that exists.")
     ] = False,
@@ -35,9 +54,10 @@ def init(
     ] = False,
     list: Annotated[bool, typer.Option("--list", help="List the templates and leave.")] = False,
 ) -> None:
-    """Write a commented cluster file from a template.
+    """Write a commented cluster file from a template, or from what your machine prints.
 
-    Examples: eastwest init · eastwest init pod.yaml --template dgx-h100-su · eastwest init - | less
+    Examples: eastwest init · eastwest init pod.yaml --template dgx-h100-su ·
+    eastwest init mine.yaml --from topo.txt --from topo.xml
     """
     from eastwest.study.start import (
         cluster_schema,
@@ -50,7 +70,14 @@ def init(
     if list:
         sys.stdout.write("".join(f"{name}\n" for name in template_names()))
         return
-    text = template_text(template)
+    if from_:
+        from eastwest.study.described import cluster_text
+
+        text = cluster_text(from_, servers, gpu, nic)
+    elif gpu or nic:
+        raise UserError("--gpu and --nic describe a machine of --from FILE")
+    else:
+        text = template_text(template)
     if str(file) == "-":
         sys.stdout.write(cluster_schema() if schema else text)
         return
