@@ -50,6 +50,8 @@ class Communicator:
     sharp: bool = False  # the network's switches can reduce (SHARP)
     collnet: bool = False  # and NCCL is told to use that (NCCL_COLLNET_ENABLE=1 and its plug-in)
     rings: int = 0  # disjoint rings of single links, for GPUs wired without NVSwitch
+    exchange_Bps: float = math.inf  # what a GPU sends to all others of its node at once, at most
+    usable_Bps: float = math.inf  # what a GPU's links carry after their own protocol, at most
     relayed: bool = False  # those rings pass through a GPU between two that have no link
     near_nics: bool = True  # a GPU reaches its NIC through PCIe switches or NVLink alone
 

@@ -66,14 +66,21 @@ class Knowledge:
         return max(0.0, comm.network_latency_s - self.of("network_reference_s"))
 
     def inside_Bps(self, comm: Communicator) -> float:
-        """Return what a ring gets of a GPU's links, one way."""
+        """Return what a ring gets of a GPU's links, one way: never more than they carry."""
         if comm.rings:
             one_link = comm.link_Bps / max(1, comm.links)
             relay = self.of("relay_share") if comm.relayed else 1.0
             return comm.rings * one_link * relay * self.of("ring_share", comm.generation)
-        return comm.link_Bps * self.of(
+        share = self.of(
             "ring_share" if comm.links else "pcie_share", comm.generation if comm.links else "all"
         )
+        return min(comm.link_Bps * share, comm.usable_Bps)
+
+    def exchange_Bps(self, comm: Communicator) -> float:
+        """Return what a GPU gets to all others of its node at once, one way."""
+        inside = self.inside_Bps(comm)
+        line = comm.rings * comm.link_Bps / max(1, comm.links) if comm.rings else comm.link_Bps
+        return inside * min(1.0, comm.exchange_Bps / line)
 
     def between_Bps(self, comm: Communicator) -> float:
         """Return what NCCL's channels get of a node's NICs, one way: a channel drives one NIC, and

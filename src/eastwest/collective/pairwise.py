@@ -50,7 +50,7 @@ def _everyone(comm: Communicator, know: Knowledge) -> Cost:
     per_byte = []
     if comm.local > 1:
         per_byte.append(
-            ((comm.local - 1) / n / know.inside_Bps(comm), "NVLink" if comm.links else "PCIe")
+            ((comm.local - 1) / n / know.exchange_Bps(comm), "NVLink" if comm.links else "PCIe")
         )
     if comm.nodes > 1:
         per_byte.append(((n - comm.local) / n * comm.local / know.all_nics_Bps(comm), "NICs"))

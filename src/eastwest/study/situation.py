@@ -27,7 +27,7 @@ from eastwest.fabric.networks import (
     storage_plan,
 )
 from eastwest.fabric.plan import Crossing, Plan
-from eastwest.fabric.server import server_graph
+from eastwest.fabric.server import peers, server_graph
 from eastwest.spec.cluster import Cluster
 from eastwest.study.variants import check_carried, file_technology, first_that_fits, fitted, shown
 from eastwest.training.operations import Communicate
@@ -198,10 +198,10 @@ def mean_way(world: World, tech: Technology, plan: Plan) -> Way:
 
 
 def domain_gpus(cluster: Cluster, world: World) -> int:
-    """Return the GPUs of one NVLink domain, at most those of the cluster."""
-    domain = int(world.number("server", cluster.server, "scaleup_domain_gpus"))
-    own = int(world.number("server", cluster.server, "gpus"))
-    return min(max(domain, own) if domain > own else own, cluster.servers * own)
+    """Return the GPUs of one node, as NCCL counts: of a server, or of all that share a domain of
+    NVLink (or its like); at most those of the cluster."""
+    servers = int(world.number("server", cluster.server, "domain_servers"))
+    return min(servers, cluster.servers) * cluster.server_gpus()
 
 
 def communicator(situation: Situation, world: World, group: Group) -> Communicator:
@@ -211,53 +211,46 @@ def communicator(situation: Situation, world: World, group: Group) -> Communicat
     if path is None:
         raise UserError(situation.refused)
     server, gpu = cluster.server, world.text("server", cluster.server, "gpu")
-    servers_a_node = max(
-        1, domain_gpus(cluster, world) // int(world.number("server", server, "gpus"))
-    )
+    servers_a_node = max(1, domain_gpus(cluster, world) // cluster.server_gpus())
     nics = path.nics * servers_a_node
     generation = _generation(world.text("gpu", gpu, "generation"))
-    linked = (
-        world.number("gpu", gpu, "scaleup_links") > 0
-        and world.number("server", server, "scaleup_domain_gpus") > 1
-    )
+    graph = server_graph(world, server)
+    local = min(-(-group.ranks // group.nodes), cluster.server_gpus())
+    between = peers(graph, world, local)
     return Communicator(
         ranks=group.ranks,
         nodes=group.nodes,
         generation=generation,
         cpu=world.text("server", server, "cpu_vendor"),
-        link_Bps=world.number("gpu", gpu, "scaleup_oneway_Bps")
-        if linked
-        else _pcie_Bps(world, server),
-        links=int(world.number("gpu", gpu, "scaleup_links")) if linked else 0,
+        link_Bps=between.ring_Bps,
+        links=between.links,
         node_Bps=path.rate_Bps * nics / group.concurrent_per_node,
         nics=max(1, nics // group.concurrent_per_node),
         network_latency_s=path.step_latency_s(),
         memory_Bps=world.number("gpu", gpu, "memory_Bps"),
-        switched=world.number("server", server, "nvswitches") > 0,
+        switched=between.switched,
         sharp=world.text("switch", situation.plan.switch.id, "in_network_reduction").startswith(
             "SHARP"
         )
         if situation.plan
         else False,
-        in_switch=linked
-        and generation in ("hopper", "blackwell")
-        and world.number("server", server, "nvswitches") > 0,
+        in_switch=between.switched and generation in ("hopper", "blackwell"),
+        rings=between.rings,
+        relayed=between.relayed,
+        exchange_Bps=between.exchange_Bps,
+        usable_Bps=between.usable_Bps,
     )
+
+
+# Compute capability 8.9 is below 9.0, and NCCL's tuner takes it for 8.0.
+_LIKE = {"ada": "ampere"}
 
 
 def _generation(name: str) -> str:
     """Return the NCCL generation whose constants stand for a GPU; other vendors' libraries are
     taken for Hopper's."""
+    name = _LIKE.get(name, name)
     return name if name in ("volta", "ampere", "hopper", "blackwell") else "hopper"
-
-
-def _pcie_Bps(world: World, server: str) -> float:
-    gen = int(world.number("server", server, "pcie_gen"))
-    return (
-        world.number("pcie", f"gen{gen}", "x16_Bps")
-        * world.number("server", server, "pcie_lanes")
-        / 16
-    )
 
 
 def communicate(situation: Situation, world: World, estimator: Estimator) -> Communicate:

@@ -13,11 +13,13 @@ its links cost.
     DRAM 0  BMC          DRAM 1
 
 ``structure`` knows who hangs where, ``graph`` gives its links the rates of a world, ``ways`` finds
-the way between two nodes, ``bottlenecks`` tells what flows get that share links.
+the way between two nodes, ``bottlenecks`` tells what flows get that share links, ``peers`` what
+joins the GPUs.
 """
 
 from eastwest.fabric.server.bottlenecks import Flow, Loads, bottlenecks
 from eastwest.fabric.server.graph import ServerGraph, server_graph
+from eastwest.fabric.server.peers import Peers, peers
 from eastwest.fabric.server.structure import Counts, LinkClass, Structure, structure
 from eastwest.fabric.server.ways import Route, joined, route
 
@@ -26,11 +28,13 @@ __all__ = [
     "Flow",
     "LinkClass",
     "Loads",
+    "Peers",
     "Route",
     "ServerGraph",
     "Structure",
     "bottlenecks",
     "joined",
+    "peers",
     "route",
     "server_graph",
     "structure",
