@@ -6,10 +6,12 @@ import pytest
 
 from eastwest.catalog.load import catalog
 from eastwest.catalog.world import nominal
+from eastwest.errors import UserError
 from eastwest.fabric.server import peers, server_graph
 from eastwest.spec.cluster import Cluster, parse_cluster
 from eastwest.study.collectives import predict
-from eastwest.study.situation import situate
+from eastwest.study.explain import explain
+from eastwest.study.situation import domain_gpus, situate
 from eastwest.study.variants import file_technology
 
 PCIE = {gen: nominal().number("pcie", f"gen{gen}", "x16_Bps") for gen in (3, 4, 5)}
@@ -100,3 +102,41 @@ def test_no_nvls_without_an_nvswitch() -> None:
         found = cluster("technology: roce, switch: sn5600", server, nodes=1)
         (row,) = predict(found, "all_reduce", [1 << 30]).rows
         assert row.algorithm in ("ring", "tree")
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "all_to_all", "send_receive"])
+@pytest.mark.parametrize("server", ["hgx-h100", "dgx-a100", "aws-p4d", "oci-h100", "mi300x-8"])
+def test_with_one_gpu_a_node_a_collective_gets_the_nics_of_that_gpu_and_no_nvlink(
+    operation: str, server: str
+) -> None:
+    full = cluster("technology: roce, switch: sn5600", server)
+    one = full.using(1)
+    nics = max(1, int(full.facts().fact("server", server, "nics").value) // full.built_gpus())
+    assert 0.85 * nics * nic_rate_Bps(one) / 1e9 <= busbw_GBps(one, operation)
+    assert busbw_GBps(one, operation) <= nics * nic_rate_Bps(one) / 1e9
+    (row,) = predict(full, operation, [8 << 30], ranks_per_node=1).rows
+    assert (row.ranks, row.busbw_Bps) == (2, pytest.approx(busbw_GBps(one, operation) * 1e9))
+
+
+def test_a_message_between_single_gpus_of_two_servers_leaves_by_a_nic() -> None:
+    one = cluster(rest="gpus_per_server: 1\n")
+    found = explain(one, "gpu0.node0", "gpu0.node1", 8)
+    assert all("NVLink" not in e.label for e in found.explained)
+    with pytest.raises(UserError, match="there are gpu0 to gpu0 of node0 to node1"):
+        explain(one, "gpu1.node0", "gpu0.node1", 8)
+
+
+def test_gpus_per_server_counts_and_is_counted_against_the_server() -> None:
+    assert cluster(rest="gpus_per_server: 2\ngpus: 4\n").total_gpus() == 4
+    with pytest.raises(UserError, match="gpus_per_server: a dgx-h100 has 8 GPUs, not 9"):
+        cluster(rest="gpus_per_server: 9\n")
+    with pytest.raises(UserError, match="gpus: 16 but 2 servers x 1 = 2"):
+        cluster(rest="gpus_per_server: 1\ngpus: 16\n")
+    with pytest.raises(UserError, match="a dgx-h100 has 8 GPUs, not 9"):
+        predict(cluster(), "all_reduce", [8], ranks_per_node=9)
+
+
+def test_a_rack_with_fewer_gpus_a_tray_is_one_domain_still() -> None:
+    rack = cluster("technology: roce, switch: sn5600", "gb200-nvl72").using(1)
+    assert domain_gpus(rack, nominal(rack.facts())) == 2
+    assert domain_gpus(cluster().using(1), nominal()) == 1

@@ -41,6 +41,14 @@ def collective(
         int,
         typer.Option("-n", "--gpus", help="Only so many GPUs, server by server; 0: all.", min=0),
     ] = 0,
+    ranks_per_node: Annotated[
+        int,
+        typer.Option(
+            "--ranks-per-node",
+            help="Ranks on each server, as mpirun starts them; 0: one a GPU.",
+            min=0,
+        ),
+    ] = 0,
     algorithm: Annotated[
         str, typer.Option("--algorithm", help="Instead of NCCL's choice, such as ring or tree.")
     ] = "",

@@ -316,7 +316,12 @@ class Cluster(Section):
         "technologies, servers.",
     )
     gpus: Annotated[int, Field(ge=1, le=10**8)] | None = Field(
-        default=None, description="The number of GPUs, as a check: servers times GPUs of a server."
+        default=None,
+        description="The number of GPUs, as a check: servers times GPUs used of a server.",
+    )
+    gpus_per_server: Annotated[int, Field(ge=1, le=144)] | None = Field(
+        default=None,
+        description="GPUs of each server that the job uses, the first ones; all if left out.",
     )
     networks: Networks = Field(description="The networks: compute, storage, management.")
     job: Job = Field(description="The training job.")
@@ -346,13 +351,26 @@ class Cluster(Section):
         """Return the catalog with the file's own entries and overrides in place."""
         return _facts(self.own, self.overrides)
 
-    def server_gpus(self) -> int:
-        """Return the number of GPUs of one server."""
+    def built_gpus(self) -> int:
+        """Return the number of GPUs that one server has."""
         return int(self.facts().fact("server", self.server, "gpus").value)
 
+    def server_gpus(self) -> int:
+        """Return the number of GPUs of one server that are used."""
+        return self.gpus_per_server or self.built_gpus()
+
     def total_gpus(self) -> int:
-        """Return the number of GPUs of the cluster."""
+        """Return the number of GPUs of the cluster that are used."""
         return self.servers * self.server_gpus()
+
+    def using(self, gpus_per_server: int) -> Cluster:
+        """Return the same cluster with so many GPUs of each server in use.
+
+        Raises UserError if a server does not have them.
+        """
+        if not 1 <= gpus_per_server <= self.built_gpus():
+            raise UserError(f"a {self.server} has {self.built_gpus()} GPUs, not {gpus_per_server}")
+        return self.model_copy(update={"gpus_per_server": gpus_per_server})
 
     def config_path(self) -> FilePath | None:
         """Return the path of the job's config.json, relative to the cluster file; None for a model

@@ -225,13 +225,18 @@ def _other_way(technology: str, wanted: bool) -> tuple[str, str]:
 
 def _check_gpus(values: dict[str, Any], facts: Catalog, collector: Collector) -> None:
     said, servers, server = values.get("gpus"), values.get("servers"), values.get("server")
+    if not isinstance(server, str) or not facts.has("server", server, "gpus"):
+        return
+    each, used = int(facts.fact("server", server, "gpus").value), values.get("gpus_per_server")
+    if isinstance(used, int) and not isinstance(used, bool) and used > 0:
+        if used > each:
+            collector.add(("gpus_per_server",), f"a {server} has {each} GPUs, not {used:,}")
+            return
+        each = used
     if not all(
         isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10**9 for n in (said, servers)
     ):
         return
-    if not isinstance(server, str) or not facts.has("server", server, "gpus"):
-        return
-    each = int(facts.fact("server", server, "gpus").value)
     if isinstance(said, int) and isinstance(servers, int) and said != servers * each:
         collector.add(
             ("gpus",),

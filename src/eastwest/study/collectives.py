@@ -170,15 +170,18 @@ def predict(
     algorithm: str = "",
     protocol: str = "",
     technology: str = "",
+    ranks_per_node: int = 0,
 ) -> CollectiveRun:
     """Predict a collective over the first ``gpus`` GPUs of a cluster (0: all), on its network or on
-    another.
+    another, with so many ranks on each server (0: as the file says).
 
     Raises UserError for unknown names, for more GPUs than there are, and for a network that cannot
     be built.
     """
     if operation not in OPERATIONS:
         raise unknown_name("collective", operation, OPERATIONS)
+    if ranks_per_node:
+        cluster = cluster.using(ranks_per_node)
     world = nominal(cluster.facts())
     total = cluster.total_gpus()
     if gpus > total:

@@ -374,7 +374,7 @@ def _between(
 def rail_of(plan: Plan, cluster: Cluster, gpu: int) -> int:
     """Return the rail, the number of the NIC, of a GPU: GPUs and NICs are paired in order and
     evenly."""
-    return gpu * plan.demand.rails // cluster.server_gpus()
+    return gpu * plan.demand.rails // cluster.built_gpus()
 
 
 def port_of(plan: Plan, node: int, rail: int) -> int:

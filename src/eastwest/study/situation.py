@@ -212,7 +212,9 @@ def communicator(situation: Situation, world: World, group: Group) -> Communicat
         raise UserError(situation.refused)
     server, gpu = cluster.server, world.text("server", cluster.server, "gpu")
     servers_a_node = max(1, domain_gpus(cluster, world) // cluster.server_gpus())
-    nics = path.nics * servers_a_node
+    # GPUs that are not used leave the NICs beside them idle.
+    used_nics = -(-path.nics * cluster.server_gpus() // cluster.built_gpus())
+    nics = used_nics * servers_a_node
     generation = _generation(world.text("gpu", gpu, "generation"))
     graph = server_graph(world, server)
     local = min(-(-group.ranks // group.nodes), cluster.server_gpus())
