@@ -140,3 +140,31 @@ def test_a_rack_with_fewer_gpus_a_tray_is_one_domain_still() -> None:
     rack = cluster("technology: roce, switch: sn5600", "gb200-nvl72").using(1)
     assert domain_gpus(rack, nominal(rack.facts())) == 2
     assert domain_gpus(cluster().using(1), nominal()) == 1
+
+
+@pytest.mark.parametrize(
+    ("server", "ends", "label", "passes"),
+    [
+        ("dgx-h100", (0, 7), "NVLink", "the NVSwitch"),
+        ("mi300x-8", (0, 7), "NVLink", "the links between the two GPUs"),
+        ("h100-nvl-8", (0, 1), "NVLink", "the links between the two GPUs"),
+        ("{like: h100-nvl-8, gpu_links: pcie}", (0, 1), "PCIe", "a PCIe switch"),
+        ("h100-nvl-8", (0, 2), "PCIe", "the CPU's host bridge"),
+        ("h100-nvl-8", (0, 7), "PCIe", "both sockets"),
+        ("rtx-4090-8", (0, 1), "PCIe", "host memory: these GPUs refuse peer access"),
+    ],
+)
+def test_explain_names_the_way_between_two_gpus_of_a_server(
+    server: str, ends: tuple[int, int], label: str, passes: str
+) -> None:
+    found = cluster("technology: roce, switch: sn5600", server)
+    (one,) = explain(found, *(f"gpu{gpu}.node0" for gpu in ends), 8).explained
+    assert one.label == label
+    assert one.steps[-1].why == f"a load or store of the GPU, through {passes}"
+
+
+def test_without_nvlink_nothing_is_handed_over_to_another_rail() -> None:
+    found = cluster("technology: roce, switch: sn5600", "l40s-8")
+    said = explain(found, "gpu0.node0", "gpu7.node1", 8, ["roce-gpudirect"])
+    assert "over PCIe" in said.remarks[0]
+    assert all("NVLink" not in step.name for step in said.explained[0].steps)

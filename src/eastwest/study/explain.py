@@ -273,10 +273,9 @@ def explain(
     world = nominal(cluster.facts())
     ids = wanted(cluster, world, technologies)
     if same_domain(cluster, world, a, b):
-        found = [_over_nvlink(cluster, world, size_bytes)]
-        remarks = [
-            f"{a} and {b} are in one NVLink domain: no NIC and no switch of the network is used."
-        ]
+        found = [_inside(cluster, world, size_bytes, (a.gpu, b.gpu))]
+        one = "NVLink domain" if found[0].technology == NVLINK else "server"
+        remarks = [f"{a} and {b} are in one {one}: no NIC and no switch of the network is used."]
     else:
         found, remarks = _over_networks(cluster, world, (a, b), size_bytes, ids)
     return Explanation(
@@ -295,16 +294,19 @@ def wanted(cluster: Cluster, world: World, technologies: Sequence[str]) -> tuple
 
 
 def same_domain(cluster: Cluster, world: World, a: Gpu, b: Gpu) -> bool:
-    """Whether two GPUs reach each other over NVLink: of one server, or of one rack where it spans a
-    rack."""
+    """Whether two GPUs reach each other without the network: of one server, or of one rack where
+    NVLink spans a rack."""
     per_server, domain = cluster.server_gpus(), domain_gpus(cluster, world)
     first, second = (g.node * per_server + g.gpu for g in (a, b))
     return a.node == b.node or first // domain == second // domain
 
 
-def _over_nvlink(cluster: Cluster, world: World, size_bytes: int) -> Explained:
-    path = nvlink.path("NVLink", _end(cluster, world), world)
-    return Explained(NVLINK, "NVLink", "scale-up", False, None, steps(path, size_bytes))
+def _inside(cluster: Cluster, world: World, size_bytes: int, pair: tuple[int, int]) -> Explained:
+    end = _end(cluster, world)
+    direct = nvlink.joined_directly(end, world, pair)
+    id, label = (NVLINK, "NVLink") if direct else ("pcie", "PCIe")
+    path = nvlink.path(label, end, world, pair)
+    return Explained(id, label, "scale-up", False, None, steps(path, size_bytes))
 
 
 def _over_networks(
@@ -356,13 +358,21 @@ def _between(
             switches,
             f"Without GPUDirect the sender uses NIC {target}, of the receiver's rail.",
         )
+    end, sender = _end(cluster, world), ends[0].gpu
+    nearest = target * cluster.built_gpus() // plan.demand.rails
+    if not nvlink.joined_directly(end, world, (sender, nearest)):
+        return (
+            path,
+            switches,
+            f"Without NVLink to the GPU beside it the sender reaches NIC {target} over PCIe.",
+        )
     hand = tuple(
         replace(
             s,
             name="hand over by NVLink (PXN)",
             why=f"to the GPU of rail {target}, which has that NIC",
         )
-        for s in nvlink.stages(_end(cluster, world), world, launch=False)
+        for s in nvlink.stages(end, world, launch=False, pair=(sender, nearest))
     )
     remark = (
         f"The GPUs are on rails {source} and {target}: NCCL hands the message to the "

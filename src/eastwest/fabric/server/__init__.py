@@ -19,7 +19,7 @@ joins the GPUs.
 
 from eastwest.fabric.server.bottlenecks import Flow, Loads, bottlenecks
 from eastwest.fabric.server.graph import ServerGraph, server_graph
-from eastwest.fabric.server.peers import Peers, peers
+from eastwest.fabric.server.peers import Peers, PeerWay, peer_way, peers
 from eastwest.fabric.server.structure import Counts, LinkClass, Structure, structure
 from eastwest.fabric.server.ways import Route, joined, route
 
@@ -28,12 +28,14 @@ __all__ = [
     "Flow",
     "LinkClass",
     "Loads",
+    "PeerWay",
     "Peers",
     "Route",
     "ServerGraph",
     "Structure",
     "bottlenecks",
     "joined",
+    "peer_way",
     "peers",
     "route",
     "server_graph",

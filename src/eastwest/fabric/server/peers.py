@@ -130,6 +130,42 @@ def _through_host(graph: ServerGraph, world: World, gpus: int, peer_to_peer: boo
     return Peers(False, False, ring_Bps, exchange_Bps, ring_Bps, limit)
 
 
+@dataclass(frozen=True, slots=True)
+class PeerWay:
+    """The way of one message between two GPUs of a server, alone: what it passes, in words."""
+
+    scale_up: bool
+    passes: str
+    rate_Bps: float
+    latency_s: float  # of its links
+
+
+def peer_way(graph: ServerGraph, world: World, one: int, other: int) -> PeerWay:
+    """Return the way between two GPUs while nobody else sends: of a server, or of two that share
+    NVSwitches."""
+    form, gpu = graph.structure, world.text("server", graph.id, "gpu")
+    line_Bps = world.number("gpu", gpu, "scaleup_oneway_Bps")
+    if world.text("server", graph.id, "gpu_links") == "nvswitch":
+        there_and_on_s = 2 * world.number("pcie", "link", "nvlink_s")
+        return PeerWay(True, "the NVSwitch", line_Bps, there_and_on_s)
+    way = route(form, form.gpu[one], form.gpu[other])
+    latency_s = float(graph.fabric.link_latency_s[list(way)].sum())
+    if _direct(graph, one, other):
+        rate_Bps = float(graph.fabric.link_rate_Bps[way[0]])
+        return PeerWay(True, "the links between the two GPUs", rate_Bps, latency_s)
+    allowed = world.number("gpu", gpu, "peer_to_peer") > 0
+    rate_Bps, _ = _least(graph, world, [(one, other)], 1.0, allowed)
+    if not allowed:
+        memory = form.dram[form.socket_of_gpu[one]]
+        way = joined(route(form, form.gpu[one], memory), route(form, memory, form.gpu[other]))
+        latency_s = float(graph.fabric.link_latency_s[list(way)].sum())
+        return PeerWay(False, "host memory: these GPUs refuse peer access", rate_Bps, latency_s)
+    across = (form.link_class[list(way)] == LinkClass.SOCKET).any()
+    at_cpu = np.isin(form.target[list(way)], form.root).any()
+    passes = "both sockets" if across else "the CPU's host bridge" if at_cpu else "a PCIe switch"
+    return PeerWay(False, passes, rate_Bps, latency_s)
+
+
 def _in_order(graph: ServerGraph, gpus: int) -> list[int]:
     """Return the GPUs so that neighbours hang near each other: socket by socket, switch by
     switch."""
