@@ -6,6 +6,7 @@ import pytest
 
 from eastwest.catalog.load import catalog
 from eastwest.catalog.world import nominal
+from eastwest.collective.estimate import Estimate
 from eastwest.errors import UserError
 from eastwest.fabric.server import peers, server_graph
 from eastwest.spec.cluster import Cluster, parse_cluster
@@ -168,3 +169,31 @@ def test_without_nvlink_nothing_is_handed_over_to_another_rail() -> None:
     said = explain(found, "gpu0.node0", "gpu7.node1", 8, ["roce-gpudirect"])
     assert "over PCIe" in said.remarks[0]
     assert all("NVLink" not in step.name for step in said.explained[0].steps)
+
+
+def chosen(nccl: str, operation: str = "all_reduce", server: str = "hgx-h100") -> Estimate:
+    """Return a collective of 1 GiB over two servers, with some of NCCL's switches set."""
+    found = cluster("technology: roce, switch: sn5600", server, f"nccl: {{{nccl}}}\n")
+    return predict(found, operation, [1 << 30]).rows[0]
+
+
+def test_switches_of_nccl_change_what_is_chosen_and_what_it_takes() -> None:
+    free = chosen("")
+    assert chosen("NCCL_ALGO: Ring").algorithm == "ring"
+    assert chosen("NCCL_ALGO: Tree").algorithm == "tree"
+    assert chosen("NCCL_ALGO: Tree", "all_gather").algorithm == "ring"  # never taken away
+    assert chosen("NCCL_ALGO: ^NVLSTree").algorithm != "nvls_tree"
+    assert chosen("NCCL_PROTO: LL").protocol == "ll"
+    assert chosen("NCCL_NVLS_ENABLE: 0").algorithm in ("ring", "tree")
+    assert chosen("NCCL_P2P_DISABLE: 1").time_s > 5 * free.time_s
+    assert chosen("NCCL_MAX_NCHANNELS: 2").time_s > 2 * free.time_s
+    assert chosen("NCCL_PXN_DISABLE: 1", "all_to_all").time_s > chosen("", "all_to_all").time_s
+    with pytest.raises(UserError, match="leave NCCL no way for all_reduce here"):
+        chosen("NCCL_ALGO: PAT")
+
+
+def test_sockets_of_nccl_are_those_of_the_file() -> None:
+    compute = "technology: ethernet-tcp, switch: sn5600"
+    said = cluster(compute, rest="nccl: {NCCL_SOCKET_NTHREADS: 1, NCCL_NSOCKS_PERTHREAD: 1}\n")
+    meant = cluster(f"{compute}, sockets: 1")
+    assert nic_rate_Bps(said) == nic_rate_Bps(meant) < nic_rate_Bps(cluster(compute))

@@ -50,6 +50,10 @@ class Communicator:
     sharp: bool = False  # the network's switches can reduce (SHARP)
     collnet: bool = False  # and NCCL is told to use that (NCCL_COLLNET_ENABLE=1 and its plug-in)
     rings: int = 0  # disjoint rings of single links, for GPUs wired without NVSwitch
+    algorithms: tuple[str, ...] = ()  # that NCCL may choose (NCCL_ALGO), all if empty
+    allowed_protocols: tuple[str, ...] = PROTOCOLS  # NCCL_PROTO
+    pxn: bool = True  # messages go to the GPU beside the right NIC first, where NVLink joins them
+    max_channels: float = math.inf  # NCCL_MAX_NCHANNELS
     exchange_Bps: float = math.inf  # what a GPU sends to all others of its node at once, at most
     usable_Bps: float = math.inf  # what a GPU's links carry after their own protocol, at most
     relayed: bool = False  # those rings pass through a GPU between two that have no link
@@ -84,7 +88,14 @@ class Communicator:
         """NCCL's protocols here: LL128 needs stores that arrive whole, which NCCL trusts to NVLink
         and PCIe switches, not to a CPU between them (``ncclTopoTuneModel``)."""
         whole = (self.links > 0 or self.local == 1) and (self.nodes == 1 or self.near_nics)
-        return PROTOCOLS if whole else ("ll", "simple")
+        here = PROTOCOLS if whole else ("ll", "simple")
+        return tuple(p for p in here if p in self.allowed_protocols)
+
+    def may(self, algorithm: str, operation: str) -> bool:
+        """Whether NCCL is left to choose an algorithm (NCCL_ALGO); it never takes the ring from
+        what is no all-reduce, so that programs run with NCCL_ALGO=Tree."""
+        kept = algorithm == "ring" and operation != "all_reduce"
+        return kept or not self.algorithms or algorithm in self.algorithms
 
     @property
     def no_sharp(self) -> str:

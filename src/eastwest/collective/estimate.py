@@ -73,7 +73,7 @@ class Estimator:
         return tuple(
             offer
             for offer in self.tuner.menu(operation, comm)
-            if algorithm in ("", offer.algorithm)
+            if (offer.algorithm == algorithm if algorithm else comm.may(offer.algorithm, operation))
             and offer.protocol in ((protocol,) if protocol else comm.protocols)
         )
 
@@ -122,6 +122,11 @@ class Estimator:
         """Return a way that NCCL does not weigh: point to point, or what the caller insists on."""
         name = algorithm or "pairwise"
         module = ALGORITHMS[name]
+        if not (algorithm or protocol) and operation not in module.OPERATIONS:
+            raise UserError(
+                f"NCCL_ALGO and NCCL_PROTO leave NCCL no way for {operation} here",
+                hint="allow Ring with Simple, which run anywhere",
+            )
         chosen = protocol or module.PROTOCOLS[-1]
         self.cost(operation, name, chosen, comm)  # refuses with the reason
         return name, chosen, "as asked" if algorithm else "the only way"

@@ -85,7 +85,8 @@ class Knowledge:
     def between_Bps(self, comm: Communicator) -> float:
         """Return what NCCL's channels get of a node's NICs, one way: a channel drives one NIC, and
         the search stops at so many channels."""
-        driven = self._number("nccl", "search", "max_channels") / max(1, comm.nics)
+        most = min(self._number("nccl", "search", "max_channels"), comm.max_channels)
+        driven = most / max(1, comm.nics)
         return self.all_nics_Bps(comm) * min(1.0, driven)
 
     def all_nics_Bps(self, comm: Communicator) -> float:

@@ -64,7 +64,8 @@ def search(comm: Communicator, world: World) -> Graph:
     else:
         # Rings leave a node through its NICs, one channel a NIC; a GPU's NVLinks carry all but one
         # hop of the node.
-        count = min(max(1, comm.nics), round(world.number("nccl", "search", "max_channels")))
+        most = min(world.number("nccl", "search", "max_channels"), comm.max_channels)
+        count = min(max(1, comm.nics), round(most))
         per_nic = comm.node_Bps / max(1, comm.nics)
         room = inside * comm.local / max(1, comm.local - 1) / count
         fitting = [s for s in _speeds(world, gen, "inter") if s <= min(per_nic * 1.02, room)]

@@ -58,7 +58,9 @@ def _everyone(comm: Communicator, know: Knowledge) -> Cost:
     latency = know.launch_s(comm) + (comm.local - 1) * know.of("pairwise_message_s")
     if comm.nodes > 1:
         latency += know.between_step_s("ring", "simple", comm)
-        latency += (comm.nodes - 1) * know.of("pairwise_message_s")
+        # With PXN one message a remote node and rail, else one a remote GPU.
+        each = 1 if comm.pxn else comm.local
+        latency += (comm.nodes - 1) * each * know.of("pairwise_message_s")
     wait_s = know.wait_s(comm) if comm.nodes > 1 else 0.0
     return Cost(latency, 1.0 / slowest, limit, wait_s=wait_s)
 

@@ -40,6 +40,7 @@ from eastwest.spec.expect import Expectation, parse_expectation
 from eastwest.spec.marked_yaml import load
 from eastwest.spec.marks import Mark, Marks, Path
 from eastwest.spec.names import check_names
+from eastwest.spec.nccl import Nccl
 from eastwest.spec.overrides import Override, read_overrides
 from eastwest.spec.own_entries import KINDS, server_file, with_entries, with_overlays, with_server
 from eastwest.spec.own_server import OwnServer
@@ -325,6 +326,9 @@ class Cluster(Section):
     )
     networks: Networks = Field(description="The networks: compute, storage, management.")
     job: Job = Field(description="The training job.")
+    nccl: Nccl = Field(
+        default_factory=Nccl, description="NCCL's environment variables, by their own names."
+    )
     expect: Annotated[
         tuple[Expect, ...], BeforeValidator(_list_as_tuple), Field(max_length=100)
     ] = Field(default=(), description="What must hold, one line each, such as 'step <= 12s'.")

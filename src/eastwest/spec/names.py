@@ -198,12 +198,38 @@ def _check_compute(values: dict[str, Any], facts: Catalog, collector: Collector)
         collector.add(
             (*compute, "sockets"), f"{technology} has no sockets", "leave it out", at_key=True
         )
+    _check_nccl(values, bool(any(e.sockets for e in entries)), bool(usual), collector)
     mtu = _at(values, (*compute, "mtu"))
     if isinstance(mtu, int) and not collector.has((*compute, "mtu")):
         try:
             (carried or entries)[0].packet.payload_bytes(mtu)
         except UserError as error:
             collector.take((*compute, "mtu"), error)
+
+
+def _check_nccl(
+    values: dict[str, Any], has_sockets: bool, gpudirect: bool, collector: Collector
+) -> None:
+    """Note NCCL's switches that contradict the compute network."""
+    said, sockets = values.get("nccl"), _at(values, ("networks", "compute", "sockets"))
+    if not isinstance(said, dict):
+        return
+    counts = [said.get(key) for key in ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")]
+    keys = [key for key in ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD") if key in said]
+    if keys and not has_sockets:
+        what = f"{_at(values, ('networks', 'compute', 'technology'))} has no sockets"
+        collector.add(("nccl", keys[0]), what, "leave it out", at_key=True)
+    elif keys and isinstance(sockets, int):
+        each = [n if isinstance(n, int) else 1 for n in counts]
+        if each[0] * each[1] != sockets:
+            what = f"NCCL opens {each[0] * each[1]} sockets, but networks.compute.sockets is"
+            collector.add(("nccl", keys[0]), f"{what} {sockets}", "leave one of them out")
+    if said.get("NCCL_NET_GDR_LEVEL") == "LOC" and gpudirect:
+        collector.add(
+            ("nccl", "NCCL_NET_GDR_LEVEL"),
+            "LOC turns GPUDirect off, but the compute network has it on",
+            "set networks.compute.gpudirect: false",
+        )
 
 
 def _nic(values: dict[str, Any], facts: Catalog) -> str:

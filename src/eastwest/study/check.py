@@ -15,7 +15,9 @@ from eastwest.catalog.world import nominal
 from eastwest.errors import InternalError, UserError
 from eastwest.fabric.networks import compute_plan, link_rate_Bps, storage_plan
 from eastwest.fabric.plan import Plan
+from eastwest.fabric.server import distance, server_graph
 from eastwest.spec.cluster import Cluster, ManagementNetwork
+from eastwest.spec.nccl import LEVELS
 from eastwest.spec.problems import Collector
 from eastwest.study.run import prepare
 from eastwest.study.situation import Situation, situate
@@ -86,6 +88,8 @@ class Check:
                 "sequence": job.sequence,
                 "precision": job.precision,
             },
+            "nccl": self.cluster.nccl.said(),
+            "not_modelled": list(self.cluster.nccl.not_modelled()),
             "expect": [e.text for e in self.cluster.expect],
             "overrides": {".".join(o.key): o.value for o in self.cluster.overrides},
         }
@@ -125,10 +129,30 @@ def _networks(cluster: Cluster, collector: Collector) -> tuple[Situation | None,
     except UserError as error:
         collector.take(("networks", "compute"), error)
     try:
+        _check_gpudirect(cluster)
+    except UserError as error:
+        collector.take(("nccl", "NCCL_NET_GDR_LEVEL"), error)
+    try:
         storage = storage_plan(cluster)
     except UserError as error:
         collector.take(("networks", "storage"), error)
     return situation, storage
+
+
+def _check_gpudirect(cluster: Cluster) -> None:
+    """Raise UserError if NCCL_NET_GDR_LEVEL does not reach from a GPU to its NIC, but the compute
+    network has GPUDirect."""
+    level = cluster.nccl.NCCL_NET_GDR_LEVEL
+    if level is None or not cluster.networks.compute.gpudirect:
+        return
+    form = server_graph(nominal(cluster.facts()), cluster.server).structure
+    apart = max((distance(form, g, nic) for g, nic in enumerate(form.nic_of_gpu)), key=LEVELS.index)
+    if LEVELS.index(apart) > LEVELS.index(level):
+        raise UserError(
+            f"GPUs and NICs are {apart} apart, so that {level} turns GPUDirect off, but the "
+            "compute network has it on",
+            hint="set networks.compute.gpudirect: false, or allow it farther",
+        )
 
 
 def _layout_of(
@@ -163,6 +187,8 @@ def _rows(found: Check) -> list[tuple[str, str]]:
             f"{job.model}, {job.global_batch:,} sequences of {job.sequence:,}, {job.precision}",
         ),
         ("layout", _layout(found.layout)),
+        ("NCCL", "; ".join(f"{name}={value}" for name, value in cluster.nccl.said().items())),
+        ("not modelled", ", ".join(cluster.nccl.not_modelled())),
         ("expect", "; ".join(e.text for e in cluster.expect)),
         (
             "overrides",

@@ -12,8 +12,13 @@ from eastwest.catalog.world import World, shared_nominal
 from eastwest.errors import UserError, unknown_name
 from eastwest.formats import read_machine
 from eastwest.formats.machine import Machine
+from eastwest.spec.cluster import parse_cluster
+from eastwest.study.check import check
 from eastwest.units import format_bits_rate
 
+SEQUENCES_PER_GPU = 64  # a batch that any layout over these GPUs can share
+# Models and sequences to begin with: the first that the machines can hold.
+JOBS = (("llama-3-8b", 4096), ("gpt2-xl", 1024), ("gpt2", 1024))
 ASSUMED = "assumed: not told by the files"
 
 
@@ -38,9 +43,8 @@ def cluster_text(files: list[Path], servers: int = 2, gpu: str = "", nic: str = 
     a_nic = _nic(machine, nic, a_gpu.id, world)
     rate_Bps = machine.nic_Bps or world.number("nic", a_nic.id, "port_Bps")
     tech, switch = _network(a_nic.id, rate_Bps, world)
-    names = ", ".join(file.name for file in files)
-    lines = [
-        f"# Written by eastwest init from {names}.",
+    head = [
+        f"# Written by eastwest init from {', '.join(file.name for file in files)}.",
         "name: my-cluster",
         _line("servers", servers, ASSUMED, ""),
         "server:",
@@ -51,11 +55,26 @@ def cluster_text(files: list[Path], servers: int = 2, gpu: str = "", nic: str = 
         _line("switch", switch, f"{ASSUMED} (eastwest facts switch)", "    "),
         "    topology: fat-tree",
         "job:",
-        _line("model", "llama-3-8b", "your model, or its config.json", "  "),
-        "  global_batch: 1024",
-        "  sequence: 4096",
     ]
-    return "\n".join(lines) + "\n"
+    batch = servers * machine.gpus * SEQUENCES_PER_GPU
+    texts = ["\n".join([*head, *_job(model, batch, length)]) + "\n" for model, length in JOBS]
+    return next((text for text in texts if _can_run(text)), texts[-1])
+
+
+def _job(model: str, batch: int, sequence: int) -> list[str]:
+    return [
+        _line("model", model, "your model, or its config.json", "  "),
+        f"  global_batch: {batch}",
+        f"  sequence: {sequence}",
+    ]
+
+
+def _can_run(text: str) -> bool:
+    try:
+        check(parse_cluster(text))
+    except UserError:
+        return False
+    return True
 
 
 def _server(machine: Machine, gpu: _Part, nic: _Part) -> list[str]:

@@ -7,12 +7,13 @@ from them the communicator of any group of ranks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from eastwest.catalog.packets import link_layer
 from eastwest.catalog.technology import Technology, technology
 from eastwest.catalog.world import World, nominal
-from eastwest.collective.communicator import Communicator
+from eastwest.collective.communicator import PROTOCOLS, Communicator
 from eastwest.collective.estimate import Estimator
 from eastwest.errors import UserError
 from eastwest.fabric.build import Wiring, build_fabric
@@ -99,7 +100,7 @@ def file_variant(cluster: Cluster, tech: Technology, world: World) -> Technology
         nic_Bps=rate,
         nics=server_nics(cluster),
         mtu_bytes=compute.mtu_bytes or tech.mtu_bytes,
-        sockets=compute.sockets or tech.sockets,
+        sockets=compute.sockets or (cluster.nccl.sockets if tech.sockets else None) or tech.sockets,
     )
 
 
@@ -218,7 +219,8 @@ def communicator(situation: Situation, world: World, group: Group) -> Communicat
     generation = _generation(world.text("gpu", gpu, "generation"))
     graph = server_graph(world, server)
     local = min(-(-group.ranks // group.nodes), cluster.server_gpus())
-    between = peers(graph, world, local)
+    nccl = cluster.nccl
+    between = peers(graph, world, local, peer_to_peer=not nccl.NCCL_P2P_DISABLE)
     return Communicator(
         ranks=group.ranks,
         nodes=group.nodes,
@@ -236,7 +238,14 @@ def communicator(situation: Situation, world: World, group: Group) -> Communicat
         )
         if situation.plan
         else False,
-        in_switch=between.switched and generation in ("hopper", "blackwell"),
+        in_switch=between.switched
+        and generation in ("hopper", "blackwell")
+        and nccl.NCCL_NVLS_ENABLE != 0,
+        collnet=bool(nccl.NCCL_COLLNET_ENABLE),
+        algorithms=nccl.NCCL_ALGO or (),
+        allowed_protocols=nccl.NCCL_PROTO or PROTOCOLS,
+        pxn=between.scale_up and not nccl.NCCL_PXN_DISABLE,
+        max_channels=nccl.NCCL_MAX_NCHANNELS or math.inf,
         rings=between.rings,
         relayed=between.relayed,
         exchange_Bps=between.exchange_Bps,

@@ -21,7 +21,7 @@ from eastwest.fabric.server.bottlenecks import Flow, Loads, bottlenecks
 from eastwest.fabric.server.graph import ServerGraph, server_graph
 from eastwest.fabric.server.peers import Peers, PeerWay, peer_way, peers
 from eastwest.fabric.server.structure import Counts, LinkClass, Structure, structure
-from eastwest.fabric.server.ways import Route, joined, route
+from eastwest.fabric.server.ways import Route, distance, joined, route
 
 __all__ = [
     "Counts",
@@ -34,6 +34,7 @@ __all__ = [
     "ServerGraph",
     "Structure",
     "bottlenecks",
+    "distance",
     "joined",
     "peer_way",
     "peers",

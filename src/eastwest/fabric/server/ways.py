@@ -67,3 +67,12 @@ def _search(form: Structure, source: int, target: int) -> Route:
 def joined(*parts: Sequence[int]) -> Route:
     """Return one way made of several, end to end."""
     return tuple(link for part in parts for link in part)
+
+
+def distance(form: Structure, gpu: int, nic: int) -> str:
+    """Return how far apart a GPU and a NIC are, in NCCL's words: PIX (one PCIe switch), PHB (the
+    CPU's host bridge) or SYS (two sockets)."""
+    way = route(form, form.gpu[gpu], form.nic[nic])
+    if (form.link_class[list(way)] == LinkClass.SOCKET).any():
+        return "SYS"
+    return "PHB" if np.isin(form.target[list(way)], form.root).any() else "PIX"
