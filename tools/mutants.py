@@ -40,8 +40,11 @@ TESTS = {
 COPIED = ("src", "tests", "docs", "examples", "tools", "README.md", "pyproject.toml")
 CACHE = re.compile(r"^ *@functools\.(?:cache|lru_cache\(.*\))\n", re.MULTILINE)
 KILLED, SURVIVED, UNTESTED = "killed", "survived", "no test"
+BROKEN = 255  # pytest could not start: a fault met when tests are collected
 # mutmut's exit codes: those of pytest, 33 for no tests, SIGXCPU for what ran without end.
-OUTCOMES = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED} | dict.fromkeys((1, 2, 3, -24, 24, 152), KILLED)
+OUTCOMES = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED} | dict.fromkeys(
+    (1, 2, 3, -24, 24, 152, BROKEN), KILLED
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ def run(folder: Path, sample: int = 0) -> list[Mutant]:
     found = _codes(folder)
     if odd := [name for name in chosen if found[name] not in OUTCOMES]:
         sys.exit(f"{odd[0]}: its tests did not run (exit code {found[odd[0]]})")
+    if all(found[name] == BROKEN for name in chosen):
+        sys.exit(f"no test could start; see {_log(folder)}")
     mutants = [Mutant(name, OUTCOMES[found[name] or 0], "") for name in sorted(chosen)]
     return [m if m.outcome == KILLED else _with_change(m, folder) for m in mutants]
 

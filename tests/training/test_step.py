@@ -49,7 +49,7 @@ def inputs(model=LLAMA, layout=None, recipe=None, gpu: Machine = H100) -> StepIn
 
 # With it, the output projection of a vocabulary of one costs nothing, so that pipeline stages are
 # equal.
-IDEAL = replace(H100, gemm_pad=0.0, kernel_s=0.0, memory_Bps=1e18)
+IDEAL = replace(H100, gemm_pad=0.0, gemm_depth=0.0, kernel_s=0.0, memory_Bps=1e18)
 
 
 def without_ends(model):
@@ -150,15 +150,18 @@ def test_tensor_parallelism_moves_two_all_reduces_a_layer_and_pass(
     assert sum(o.repeats for o in found) == 32 * 20 * passes * 2 * (2 if cut else 1)
 
 
-def test_experts_exchange_each_token_once_for_each_of_its_experts():
-    layout = Layout(2, 4, 64, expert=8)
+@pytest.mark.parametrize(("tensor", "copies"), [(1, 2.0), (2, 2 - 1 / 2)])
+def test_a_token_travels_once_for_each_expert_or_other_node(tensor: int, copies: float):
+    """Two experts of eight: within a server two copies; on two nodes both are on the same one half
+    of the time. Cut by tensor."""
+    layout = Layout(tensor, 4, 128 // tensor, expert=8)
     found = messages(inputs(MIXTRAL, layout), "expert")
-    assert {o.size_bytes for o in found} == {
-        8192 * 2 * MIXTRAL.hidden * 2 / 2
-    }  # two experts a token; cut by tensor
-    assert (
-        sum(o.repeats for o in found) == 4 * 16 * 56 / 4
-    )  # dispatch and combine, forward and backward
+    nodes = {o.group.nodes for o in found}
+    assert nodes == {tensor}
+    expected = copies if tensor == 2 else 2.0
+    assert {o.size_bytes for o in found} == {8192 * expected * MIXTRAL.hidden * 2 / tensor}
+    # Dispatch and combine, forward and backward.
+    assert sum(o.repeats for o in found) == 4 * (1024 * tensor / 128) * 56 / 4
 
 
 def test_a_send_carries_one_activation_cut_by_tensor():

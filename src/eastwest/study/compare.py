@@ -84,7 +84,9 @@ def compare(
             *duties(job),
             *wording.refusals(refused),
             *wording.overrides(cluster),
-            wording.known_errors(world, region_of(best.situation, world, job.everyone())),
+            wording.known_errors(
+                world, region_of(best.situation, world, job.everyone()), job.inputs
+            ),
         ),
         busbw_sizes_bytes=CURVE_bytes,
         busbw_Bps=_curves(job, rows),

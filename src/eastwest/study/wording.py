@@ -11,6 +11,8 @@ from eastwest.spec.cluster import Cluster
 from eastwest.study import accuracy
 from eastwest.study.comparison import Option, Refused
 from eastwest.study.run import Job
+from eastwest.training.plan import StepInput
+from eastwest.training.published import region
 from eastwest.units import format_bytes_rate, format_money, format_time
 
 
@@ -107,10 +109,15 @@ def overrides(cluster: Cluster) -> list[str]:
     ]
 
 
-def known_errors(world: World, where: str) -> str:
-    """Return how far off the models are known to be, collectives in the cluster's own region."""
-    step = world.number("accuracy", "step", "median_error")
+def known_errors(world: World, where: str, inputs: StepInput) -> str:
+    """Return how far off the models are known to be: collectives in the cluster's own region, steps
+    of the job's kind on its generation of GPUs."""
+    kind = f"step-{region(inputs)}"
+    id = kind if world.has("accuracy", kind, "median_error") else "step"
+    step, tenth = (
+        world.number("accuracy", id, f"{name}_error") for name in ("median", "nine_in_ten")
+    )
     return (
         "How far off this may be: bus bandwidths of systems that took no part in the fit were off, "
-        f"{accuracy.sentence(world, where)}, steps by {step:.0%} (docs/accuracy.md)."
+        f"{accuracy.sentence(world, where)}, steps {step:.0%} and {tenth:.0%} (docs/accuracy.md)."
     )

@@ -19,6 +19,7 @@ PARTS = (
     "exposed pipeline",
     "exposed data parallel",
     "optimizer",
+    "waiting for stragglers",
     "rest of the step",
 )
 PART = {

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from eastwest.errors import UserError
-from eastwest.workload.compute import Machine, Pass, StageTimes, stage_times
+from eastwest.workload.compute import Machine, StageTimes, stage_times
 from eastwest.workload.layout import Group, Groups, Layout, groups, microbatches
 from eastwest.workload.memory import Shard, shard
 from eastwest.workload.recipe import Recipe
@@ -53,7 +53,6 @@ class StepPlan:
     inputs: StepInput
     microbatches: int
     times: StageTimes
-    recompute: Pass  # of a layer; zero seconds if nothing is recomputed
     messages: tuple[Message, ...]
     layers: float  # a stage, on average
     optimizer_s: float
@@ -77,9 +76,6 @@ def plan(inputs: StepInput) -> StepPlan:
     count = microbatches(layout, recipe.global_batch, recipe.micro_batch)
     times, held = stage_times(model, layout, recipe, gpu), shard(model, layout)
     layers = model.layers / layout.pipeline
-    again = times.layer.forward_s if recipe.recompute == "full" else 0.0
-    if recipe.recompute == "selective" and recipe.attention == "unfused":
-        again = times.core_s
     tokens = recipe.global_batch * recipe.sequence
     head = (times.head.forward_s + times.head.backward_s) / layout.pipeline
     compute = count * (layers * (times.layer.forward_s + times.layer.backward_s) + head)
@@ -87,14 +83,13 @@ def plan(inputs: StepInput) -> StepPlan:
         inputs=inputs,
         microbatches=count,
         times=times,
-        recompute=Pass(again, 0.0),
         messages=_messages(inputs, groups(layout, inputs.node_gpus), held, count),
         layers=layers,
         optimizer_s=_optimizer_s(inputs, held),
         gradient_bytes=recipe.gradient_bytes * held.total,
         model_FLOPs=3.0 * tokens * forward_FLOPs_per_token(model, recipe.sequence),
         compute_s=compute,
-        recompute_s=count * layers * again,
+        recompute_s=count * layers * times.again_s,
     )
 
 
@@ -118,7 +113,7 @@ def _messages(inputs: StepInput, of: Groups, held: Shard, count: int) -> tuple[M
         found += _tensor(inputs, of.tensor, phase, count)
         found += _context(inputs, of.context, phase, count)
         found += _expert(inputs, of.expert, phase, count)
-    return (*found, *_pipeline(inputs, of.pipeline, count), *_data(inputs, of, held, count))
+    return (*found, *_pipeline(inputs, of, count), *_data(inputs, of, held, count))
 
 
 def _tokens(inputs: StepInput) -> float:
@@ -187,13 +182,8 @@ def _expert(inputs: StepInput, group: Group, phase: str, count: int) -> list[Mes
     if group.ranks == 1 or not inputs.model.moe_layers:
         return []
     share = inputs.layout.tensor if inputs.recipe.sequence_parallel else 1
-    size = (
-        _tokens(inputs)
-        * inputs.model.active_experts
-        * inputs.model.hidden
-        * inputs.recipe.element_bytes
-        / share
-    )
+    copies = expert_copies(inputs.model.active_experts, group)
+    size = _tokens(inputs) * copies * inputs.model.hidden * inputs.recipe.element_bytes / share
     repeats = _layer_repeats(inputs, count, inputs.model.moe_layers)
     return [
         Message(f"{phase} dispatch", "all_to_all", size, group, "expert", "layer", repeats, phase),
@@ -201,19 +191,55 @@ def _expert(inputs: StepInput, group: Group, phase: str, count: int) -> list[Mes
     ]
 
 
-def _pipeline(inputs: StepInput, group: Group, count: int) -> list[Message]:
-    """Return what goes to the next stage and back: one activation a microbatch and model chunk."""
-    if group.ranks == 1:
+def expert_copies(experts: int, group: Group) -> float:
+    """Return how often one token travels, on average, to ``experts`` experts chosen at random.
+
+    Once for each of them within a node. Between nodes once for each node that holds any of them:
+    of N nodes, N (1 - (1 - 1/N)^k) for k experts; there NVLink hands it on.
+    """
+    if group.nodes == 1:
+        return float(experts)
+    return group.nodes * (1.0 - (1.0 - 1.0 / group.nodes) ** experts)
+
+
+def _pipeline(inputs: StepInput, of: Groups, count: int) -> list[Message]:
+    """Return what goes to the next stage and back: one activation a microbatch and model chunk.
+
+    Where sequences are cut it is a slice already; else, with sliced sends, each rank of a tensor
+    group sends its slice and the group gathers them again (Narayanan et al. 2021, section 4.1).
+    Embeddings that the first and last stage share have their gradients summed once a step.
+    """
+    recipe, model, tensor = inputs.recipe, inputs.model, inputs.layout.tensor
+    if of.pipeline.ranks == 1:
         return []
-    share = inputs.layout.tensor if inputs.recipe.sequence_parallel else 1
-    size = _tokens(inputs) * inputs.model.hidden * inputs.recipe.element_bytes / share
-    repeats = float(count * inputs.recipe.interleave)
-    return [
-        Message(
-            f"{phase} send", "send_receive", size, group, "pipeline", "microbatch", repeats, phase
+    sliced = recipe.sequence_parallel or recipe.sliced_sends
+    whole = _tokens(inputs) * model.hidden * recipe.element_bytes
+    size = whole / tensor if sliced else whole
+    repeats = float(count * recipe.interleave)
+    found = []
+    for phase in ("forward", "backward"):
+        name = f"{phase} send"
+        found.append(
+            Message(
+                name, "send_receive", size, of.pipeline, "pipeline", "microbatch", repeats, phase
+            )
         )
-        for phase in ("forward", "backward")
-    ]
+        if sliced and tensor > 1 and not recipe.sequence_parallel:
+            name = f"{phase} sent gather"
+            found.append(
+                Message(
+                    name, "all_gather", whole, of.tensor, "pipeline", "microbatch", repeats, phase
+                )
+            )
+    if model.tied:
+        ends = Group(2, min(2, of.pipeline.nodes), 1, of.pipeline.concurrent_per_node)
+        size = model.vocab * model.hidden / tensor * recipe.gradient_bytes
+        found.append(
+            Message(
+                "shared embedding", "all_reduce", size, ends, "pipeline", "step", 1.0, "gradients"
+            )
+        )
+    return found
 
 
 def _data(inputs: StepInput, of: Groups, held: Shard, count: int) -> list[Message]:

@@ -62,8 +62,14 @@ class TrainingStep:
     exchanges: tuple[Exchange, ...]
 
     def part(self, name: str) -> float:
-        """Return the seconds of one part."""
+        """Return the seconds of one part, named as in PARTS. Raises KeyError."""
         return dict(self.parts)[name]
+
+    def idle_parts(self) -> tuple[tuple[str, float], ...]:
+        """Return the shares of the step that are neither compute nor recomputation, by part; they
+        add up to ``idle_share``."""
+        working = ("compute", "recomputation")
+        return tuple((name, s / self.step_s) for name, s in self.parts if name not in working)
 
 
 def step_time(inputs: StepInput, communicate: Communicate) -> TrainingStep:
@@ -81,6 +87,10 @@ def step_time(inputs: StepInput, communicate: Communicate) -> TrainingStep:
     sums["compute"], sums["recomputation"] = p.compute_s, p.recompute_s
     sums["optimizer"], sums["rest of the step"] = p.optimizer_s, inputs.machine.step_s
     sums["pipeline bubble"] = _bubble_s(p, sums)
+    nodes = -(-inputs.layout.gpus // inputs.node_gpus)
+    sums["waiting for stragglers"] = (
+        inputs.machine.straggler * math.log2(nodes) * sum(sums.values())
+    )
     parts = tuple(sums.items())
     step_s = sum(sums.values())
     recipe = inputs.recipe
@@ -128,7 +138,7 @@ def _pass_s(p: StepPlan, phase: str) -> float:
     head, stages = p.times.head, p.inputs.layout.pipeline
     if phase == "forward":
         return p.layers * p.times.layer.forward_s + head.forward_s / stages
-    return p.layers * (p.times.layer.backward_s + p.recompute.forward_s) + head.backward_s / stages
+    return p.layers * (p.times.layer.backward_s + p.times.again_s) + head.backward_s / stages
 
 
 def _exposures(p: StepPlan, seconds: tuple[float, ...]) -> tuple[float, ...]:
@@ -138,11 +148,18 @@ def _exposures(p: StepPlan, seconds: tuple[float, ...]) -> tuple[float, ...]:
         if message.kind == "context":
             hidden = _core_s(p, message.phase) * (message.group.ranks - 1) / message.group.ranks
             exposed[index] = message.repeats * max(0.0, seconds[index] - hidden)
-        elif message.kind == "pipeline":
+        elif message.kind == "pipeline" and message.scope == "microbatch":
             exposed[index] = _send_exposed_s(p, message, seconds[index])
+        elif message.kind in ("tensor", "expert"):
+            exposed[index] *= 1.0 - _hidden_share(p, message.kind)
     if p.inputs.recipe.overlap:
         _hide_data(p, seconds, exposed)
     return tuple(exposed)
+
+
+def _hidden_share(p: StepPlan, kind: str) -> float:
+    """Return the share of a layer's exchanges that runs beside its computing."""
+    return p.inputs.machine.tensor_hidden if kind == "tensor" else p.inputs.machine.expert_hidden
 
 
 def _core_s(p: StepPlan, phase: str) -> float:
@@ -154,7 +171,7 @@ def _core_s(p: StepPlan, phase: str) -> float:
 def _send_exposed_s(p: StepPlan, message: Message, send_s: float) -> float:
     """Return the exposed time of all sends one way: all of them, or with interleaving what exceeds
     a chunk."""
-    recipe, ends = p.inputs.recipe, (message.group.ranks - 1) * send_s
+    recipe, ends = p.inputs.recipe, (p.inputs.layout.pipeline - 1) * send_s
     if recipe.interleave == 1:
         return message.repeats * send_s + ends
     chunk = _pass_s(p, message.phase) / recipe.interleave
