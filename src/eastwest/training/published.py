@@ -199,7 +199,8 @@ def _shapes(record: dict[str, str]) -> list[Model]:
         return []
     two = gpt(layers, hidden, heads, int(record["seq_len"] or 2048), vocab, ffn)
     two = replace(two, kv_heads=kv_heads)
-    three = replace(two, gated=True, tied=False, positions=0, family="llama")
+    bare = replace(two, qkv_bias=False, output_bias=False, ffn_bias=False, norm_bias=False)
+    three = replace(bare, gated=True, tied=False, positions=0, family="llama")
     if record["n_experts"]:
         experts, active = int(record["n_experts"]), int(record["topk"] or 2)
         return [replace(three, experts=experts, active_experts=active, expert_ffn=ffn)]
