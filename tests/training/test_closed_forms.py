@@ -140,6 +140,29 @@ def test_attention_on_blocks_that_are_here_hides_the_exchange_of_others():
     assert hidden.part("exposed context parallel") == 0.0
 
 
+def test_four_ranks_hide_three_quarters_of_the_scores():
+    tokens = SEQUENCE / 4
+    gpu = replace(SECOND, attention_FLOPs=tokens * SEQUENCE * 4 * 32, launch_s=0.0)
+    made = step(given(Layout(context=4), gpu=gpu), 2.0, "context")
+    repeats = BATCH * 8
+    assert made.part("exposed context parallel") == near(repeats * (1.25 + 2 * (2 - 0.9375)))
+
+
+def test_the_output_projection_hides_gradients_by_its_share_of_a_stage():
+    """Its two backward products take a second each on one of two stages: a second on average."""
+    tokens = SEQUENCE
+    gpu = replace(SECOND, gemm_FLOPs=2.0 * tokens * 64 * 100, launch_s=0.0)
+    wide = replace(GPT, hidden=64, ffn=1, heads=1, kv_heads=1, head_dim=1)
+    layout = Layout(1, 2, 4)
+    held = shard(wide, layout).total
+    inputs = given(layout, wide, replace(gpu, bucket_bytes=held * 4 / 10 * 1.0000001))
+    times = plan(inputs).times
+    backward = 4 * times.layer.backward_s + 2.0 / 2
+    assert times.head.backward_s == near(2.0)
+    made = step(inputs, 5.0, "data")
+    assert made.part("exposed data parallel") == near(50 - backward * 0.9)
+
+
 def bucketed(pieces: int, held: float, bytes_each: float):
     return replace(SECOND, bucket_bytes=held * bytes_each / pieces * 1.0000001)
 
@@ -293,6 +316,8 @@ def test_tokens_a_second_and_utilisation_are_those_of_the_whole_step():
     assert made.tokens_per_s == near(tokens / made.step_s)
     assert made.model_FLOPs == near(work)
     assert made.mfu == near(work / (8 * 1e6 * made.step_s))
+    eight = step(given(Layout(1, 2, 4), gpu=inputs.machine, precision="fp8"))
+    assert eight.mfu == near(work / (8 * SECOND.peak_fp8_FLOPs * eight.step_s))
 
 
 def test_idle_time_is_split_by_what_it_waits_for():

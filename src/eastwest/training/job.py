@@ -16,7 +16,10 @@ from eastwest.workload.shapes import Model
 
 
 def recipe_of(job: Job) -> Recipe:
-    """Return how a job trains, apart from its model and layout."""
+    """Return how a job trains, apart from its model and layout.
+
+    ``job`` is the cluster file's section; batch sizes are sequences, ``sequence`` is tokens.
+    """
     return Recipe(
         global_batch=job.global_batch,
         micro_batch=job.micro_batch,
@@ -44,6 +47,9 @@ def step_input(
     ``node_gpus`` are the GPUs of one NVLink domain; ``communicate`` times the layouts that are
     tried (parallel: auto). Raises UserError, at ``where``, for a layout that does not divide or
     does not fit the GPUs' memory.
+
+    ``job`` is the cluster file's section, ``model`` its shapes, ``machine`` one GPU, ``gpus`` how
+    many there are in all.
     """
     recipe = recipe_of(job)
     if job.parallel == "auto":

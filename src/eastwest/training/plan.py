@@ -65,7 +65,11 @@ class StepPlan:
 @functools.lru_cache(maxsize=4096)
 def plan(inputs: StepInput) -> StepPlan:
     """Work out computing, messages and sizes of a step. Raises UserError if the batch does not
-    divide."""
+    divide.
+
+    ``inputs`` is all that a step depends on but the network. All times in the result are seconds,
+    sizes bytes, repeats a step.
+    """
     model, layout, recipe, gpu = inputs.model, inputs.layout, inputs.recipe, inputs.machine
     if layout.pipeline * recipe.interleave > model.layers:
         what = (
@@ -196,6 +200,8 @@ def expert_copies(experts: int, group: Group) -> float:
 
     Once for each of them within a node. Between nodes once for each node that holds any of them:
     of N nodes, N (1 - (1 - 1/N)^k) for k experts; there NVLink hands it on.
+
+    ``group`` is the expert group: its nodes are NVLink domains.
     """
     if group.nodes == 1:
         return float(experts)

@@ -82,7 +82,11 @@ class Judged:
 
 def gpt(layers: int, hidden: int, heads: int, sequence: int, vocab: int, ffn: int = 0) -> Model:
     """Return GPT shapes: two-matrix feed-forward of four times hidden, learned positions, tied
-    embedding, biases."""
+    embedding, biases.
+
+    ``layers``, ``heads`` and ``vocab`` are counts, ``hidden`` and ``ffn`` (0: four times hidden)
+    widths in elements, ``sequence`` the learned positions.
+    """
     return Model(
         f"gpt {layers} x {hidden}",
         "gpt2",
@@ -105,7 +109,12 @@ def gpt(layers: int, hidden: int, heads: int, sequence: int, vocab: int, ffn: in
 
 def read_rows(path: str | Path, world: World) -> list[Row]:
     """Return the rows of a table of measured steps that say enough to be predicted. Raises
-    UserError."""
+    UserError.
+
+    ``path`` is a CSV file with vTrain's columns or those of the table of named models (seconds or
+    milliseconds a step, Gb/s a GPU or node); GPUs and models are looked up in ``world``. Raises
+    UserError if the file cannot be read.
+    """
     records = list(csv.DictReader(io.StringIO(read_text(path, "table of measured steps"))))
     parse = _plain_row if records and "internode_gbps_per_node" in records[0] else _named_row
     found = [
@@ -210,7 +219,11 @@ def _shapes(record: dict[str, str]) -> list[Model]:
 
 def software(framework: str, table: str = "") -> str:
     """Return the generation of a framework: by its release (year.month) where it or its table
-    states one, else by its name."""
+    states one, else by its name.
+
+    ``framework`` and ``table`` are the row's words for them, such as ``NeMo 25.02`` and
+    ``dgxc-v25.02``.
+    """
     if framework.startswith(BEFORE_FLASH) and "Core" not in framework:
         return "2021"
     released = [(int(y), int(m)) for y, m in RELEASE.findall(f"{framework} {table}")]
@@ -296,6 +309,10 @@ def plain_network(
 
     Collectives are rings (or pairwise exchanges): a launch, a latency each step, and bytes over the
     slower of the two. Enough to judge computing by; the real thing is :mod:`eastwest.collective`.
+
+    ``node_gpus`` is the GPUs of an NVLink domain; ``scaleup_Bps`` the bytes a second of one GPU in
+    it, ``nic_Bps`` of one NIC; ``step_s`` and ``launch_s`` the seconds of a collective's step and
+    start.
     """
 
     def communicate(op: str, size_bytes: float, group: Group, kind: str) -> float:
@@ -320,7 +337,12 @@ def judge(
     launch_s: float,
     world: World,
 ) -> list[Judged]:
-    """Predict rows on plain networks that reach the given shares of their line rates."""
+    """Predict rows on plain networks that reach the given shares of their line rates.
+
+    ``rows`` come from read_rows; ``scaleup_share`` and ``nic_share`` are shares (0 to 1) of the
+    line rates, ``step_s`` and ``launch_s`` seconds; GPUs are read anew from ``world``. One result a
+    row, in their order.
+    """
     found = []
     for row in rows:
         gpu, made = row.inputs.machine.gpu, row.inputs.recipe.software
@@ -335,6 +357,9 @@ def judge(
 
 def region(inputs: StepInput) -> str:
     """Return the kind of step whose error is stated apart: dense or with experts, by the GPU's
-    generation."""
+    generation.
+
+    ``inputs`` is the step's; the result is such as ``dense-hopper``.
+    """
     kind = "experts" if inputs.model.experts else "dense"
     return f"{kind}-{inputs.machine.generation}"

@@ -77,6 +77,9 @@ def step_time(inputs: StepInput, communicate: Communicate) -> TrainingStep:
 
     Raises UserError if the batch does not divide, InternalError if the network answers with what is
     no time.
+
+    ``inputs`` is the job without its network, ``communicate`` the network: it is asked once for
+    each message of the plan and answers in seconds.
     """
     p = plan(inputs)
     seconds = tuple([_asked(communicate, m) for m in p.messages])

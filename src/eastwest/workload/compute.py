@@ -67,6 +67,8 @@ def machine(gpu: str, world: World, software: str = "2025") -> Machine:
     """Return a GPU with the compute constants of its generation and of the software's.
 
     ``software`` is one of workload.recipe.SOFTWARE. Raises UserError for an unknown GPU.
+
+    ``gpu`` is an entry of the catalog's kind ``gpu``; constants come from ``world``.
     """
     generation = world.text("gpu", gpu, "generation")
 
@@ -155,6 +157,8 @@ def gemm_s(
 
     ``element_bytes`` are those of an element of each matrix, ``output_bytes`` those that the whole
     output moves where it is not written once in that size.
+
+    ``m``, ``n`` and ``k`` are elements, ``rate_FLOPs`` FLOP/s of a large product on ``gpu``.
     """
     pad = gpu.gemm_pad
     arithmetic = 2.0 * (m + pad) * (n + pad) * (k + gpu.gemm_depth) / rate_FLOPs
@@ -331,6 +335,8 @@ def launches(model: Model, layout: Layout, recipe: Recipe) -> float:
     Matrix products, norms, residual sums, activation, rotary embedding of queries and keys,
     attention (unfused: two products, scale and mask, softmax, dropout), biases and their dropout
     where they are not part of the products, and tensor parallel exchanges.
+
+    ``model``, ``layout`` and ``recipe`` decide which of them there are; the result is a count.
     """
     products = len(attention_matrices(model)) + 2
     around = model.norms + 2 + 1 + (0 if model.positions else 2)
@@ -372,6 +378,9 @@ def stage_times(model: Model, layout: Layout, recipe: Recipe, gpu: Machine) -> S
     """Return what one microbatch costs one GPU.
 
     ``layout`` counts by its tensor, context and expert degrees, not by the others.
+
+    ``model`` and ``recipe`` give the shapes, ``gpu`` the rates; all results are seconds, but for
+    the tokens.
     """
     tokens = recipe.micro_batch * recipe.sequence / layout.context
     core = _core(model, layout, recipe, gpu, tokens)

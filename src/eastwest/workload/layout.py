@@ -81,6 +81,8 @@ def strided_group(ranks: int, stride: int, world: int, node_gpus: int) -> Group:
 
     Groups start at every multiple of ranks x stride plus 0 … stride-1; the one that starts latest
     within a node crosses most nodes.
+
+    ``ranks`` and ``stride`` are counts of ranks, ``node_gpus`` the GPUs of an NVLink domain.
     """
     node = min(node_gpus, world)
     if ranks <= 1:
@@ -96,7 +98,10 @@ def strided_group(ranks: int, stride: int, world: int, node_gpus: int) -> Group:
 
 @functools.lru_cache(maxsize=4096)
 def groups(layout: Layout, node_gpus: int) -> Groups:
-    """Return the groups of a layout on nodes (NVLink domains) of ``node_gpus`` GPUs."""
+    """Return the groups of a layout on nodes (NVLink domains) of ``node_gpus`` GPUs.
+
+    ``layout`` gives the degrees.
+    """
     world, t, replicas = layout.gpus, layout.tensor, layout.data * layout.context
     return Groups(
         tensor=strided_group(t, 1, world, node_gpus),
@@ -110,7 +115,11 @@ def groups(layout: Layout, node_gpus: int) -> Groups:
 
 def microbatches(layout: Layout, global_batch: int, micro_batch: int) -> int:
     """Return the microbatches of a replica in a step. Raises UserError if they do not come out
-    whole."""
+    whole.
+
+    ``layout`` counts by its data parallel degree; ``global_batch`` and ``micro_batch`` are
+    sequences.
+    """
     size = layout.data * micro_batch
     if global_batch % size:
         below, above = global_batch // size * size, -(-global_batch // size) * size
@@ -131,20 +140,29 @@ def _data_hint(data: int, global_batch: int, micro_batch: int) -> str:
 
 
 def divisors(number: int) -> list[int]:
-    """Return the divisors of a positive number, ascending."""
+    """Return the divisors of a positive number, ascending.
+
+    ``number`` is 1 or more.
+    """
     small = [i for i in range(1, math.isqrt(number) + 1) if number % i == 0]
     return sorted({*small, *(number // i for i in small)})
 
 
 def nearest_of(value: int, valid: Iterable[int]) -> list[int]:
-    """Return the nearest valid values below and above."""
+    """Return the nearest valid values below and above.
+
+    ``value`` need not be one of ``valid``, which ascends; one or two values are returned.
+    """
     below = [v for v in valid if v <= value]
     above = [v for v in valid if v >= value]
     return sorted({*below[-1:], *above[:1]})
 
 
 def near_text(values: list[int]) -> str:
-    """Write the nearest values: ``4 or 8``."""
+    """Write the nearest values: ``4 or 8``.
+
+    ``values`` are one or two.
+    """
     return " or ".join(str(v) for v in values)
 
 
@@ -160,6 +178,9 @@ def complete_layout(
     """Return a layout in which what is not given is 1, and data parallel what remains of the GPUs.
 
     Raises UserError if the given degrees do not divide the number of GPUs.
+
+    ``gpus`` is the number of all GPUs; ``tensor``, ``pipeline``, ``data``, ``expert`` and
+    ``context`` are degrees, None where not given; ``where`` is the place that errors name.
     """
     t, p, c = tensor or 1, pipeline or 1, context or 1
     size = t * p * c
@@ -200,6 +221,10 @@ def check_layout(
     Properties, checked in this order: the degrees fill the GPUs; tensor divides heads and widths;
     no pipeline stage is empty; context divides the sequence; expert divides the experts and the
     replicas; the batch divides.
+
+    ``model`` and ``layout`` must suit each other and ``gpus``, the number of all GPUs;
+    ``global_batch`` and ``micro_batch`` are sequences, ``sequence`` is tokens, ``where`` the place
+    that errors name.
     """
     # Property: the degrees fill the GPUs.
     complete_layout(
@@ -262,7 +287,12 @@ def candidates(
     model: Model, gpus: int, node_gpus: int, global_batch: int, micro_batch: int, sequence: int
 ) -> Iterator[Layout]:
     """Yield the layouts worth trying: tensor within a node, degrees powers of two or divisors of
-    layers and experts."""
+    layers and experts.
+
+    ``model`` gives heads, widths, layers and experts; ``gpus`` is the number of all GPUs,
+    ``node_gpus`` of an NVLink domain; ``global_batch`` and ``micro_batch`` are sequences,
+    ``sequence`` is tokens.
+    """
     if global_batch % micro_batch:
         return
     whole = global_batch // micro_batch
@@ -309,6 +339,9 @@ def choose_layout(
     ``spare_bytes`` tells how much of a GPU's memory a layout leaves (negative: does not fit),
     ``step_s`` how long its step takes. Ties go to less tensor, then less pipeline parallelism.
     Raises UserError if none fits.
+
+    ``model``, ``gpus``, ``node_gpus``, ``global_batch``, ``micro_batch`` and ``sequence`` are as
+    for candidates; ``where`` is the place that errors name.
     """
     tried = list(candidates(model, gpus, node_gpus, global_batch, micro_batch, sequence))
     if not tried:

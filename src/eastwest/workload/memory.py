@@ -76,6 +76,9 @@ def shard(model: Model, layout: Layout) -> Shard:
     Matrices are cut by tensor parallelism, vectors are on every GPU of it; the ends of the pipeline
     hold the embedding or the output projection besides their layers (both on one GPU without a
     pipeline).
+
+    ``model`` gives the parameters, ``layout`` divides them. The result counts parameters, not
+    bytes.
     """
     c, t = counts(model), layout.tensor
     stage = -(-model.layers // layout.pipeline)
@@ -103,6 +106,9 @@ def activation_bytes_per_token(model: Model, layout: Layout, recipe: Recipe) -> 
     output, and the feed-forward's inner values. Full recomputation keeps the layer's input only.
     Flash attention recomputes its scores by itself, so selective recomputation matters for unfused
     attention: 5 bytes a score.
+
+    ``model`` gives the widths, ``layout`` its tensor degree, ``recipe`` precision and
+    recomputation. The result is bytes a token and layer.
     """
     e, h, t = recipe.element_bytes, model.hidden, layout.tensor
     cut = t if recipe.sequence_parallel else 1
@@ -162,7 +168,10 @@ def _logits(model: Model, layout: Layout, recipe: Recipe) -> float:
 @functools.lru_cache(maxsize=8192)
 def memory(model: Model, layout: Layout, recipe: Recipe, reserved_bytes: float = 0.0) -> Memory:
     """Return the bytes that the fullest GPU of a layout must hold; ``reserved_bytes`` is what
-    others take of it."""
+    others take of it.
+
+    ``model``, ``layout`` and ``recipe`` are the job's.
+    """
     held, replicas = shard(model, layout), layout.data * layout.context
     shared = held.common / replicas + held.experts / max(1, replicas // layout.expert)
     states = 8.0 if recipe.precision == "fp32" else 12.0
@@ -188,7 +197,11 @@ def check_fits(
     reserved_bytes: float = 0.0,
 ) -> Memory:
     """Return the memory of the fullest GPU, or raise UserError with the sum and what would lower it
-    most."""
+    most.
+
+    ``model``, ``layout`` and ``recipe`` are the job's; ``gpu_memory_bytes`` is what a GPU has,
+    ``reserved_bytes`` what others take of it, ``where`` the place that errors name.
+    """
     need = memory(model, layout, recipe, reserved_bytes)
     if need.total_bytes <= gpu_memory_bytes:
         return need
@@ -206,7 +219,10 @@ def _remedy(need: Memory, recipe: Recipe) -> str:
 
 
 def memory_table(need: Memory, gpu_memory_bytes: float) -> Table:
-    """Return the parts of a GPU's memory as a table, each with its share of the whole."""
+    """Return the parts of a GPU's memory as a table, each with its share of the whole.
+
+    ``need`` and ``gpu_memory_bytes`` are in bytes, of one GPU.
+    """
     columns = (
         Column("part", "GPU memory", right=False),
         Column("bytes", "size", format_size),

@@ -90,7 +90,10 @@ def _as_float(value: object) -> float:
 
 
 def shown(value: object) -> str:
-    """Write a value of any kind on one short line."""
+    """Write a value of any kind on one short line.
+
+    ``value`` is anything that stood in a config.
+    """
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**15:
@@ -335,6 +338,9 @@ def model_from_config(config: object, where: str = "", name: str = "") -> Model:
     Raises UserError, with file and key, for a ``model_type`` that is not known, for missing keys
     (all of them in one message), for values that are no sensible numbers, and for numbers that
     contradict each other.
+
+    ``config`` is the parsed JSON, ``where`` the file or place that errors name, ``name`` what to
+    call the model.
     """
     if not isinstance(config, Mapping):
         raise UserError(f"expected a mapping of a model's config, not {shown(config)}", where)
@@ -373,6 +379,8 @@ def load_model(name: str, world: World, base_dir: str | Path = "") -> Model:
 
     ``base_dir`` is what relative paths are relative to: the cluster file's folder. Raises
     UserError.
+
+    ``name`` is an entry of the catalog in ``world``, or a path.
     """
     if "/" in name or name.endswith(".json"):
         return _from_file(Path(base_dir) / name)

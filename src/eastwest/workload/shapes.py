@@ -96,7 +96,10 @@ class Counts:
 
 
 def attention_matrices(model: Model) -> tuple[Matrix, ...]:
-    """Return the projections of an attention block."""
+    """Return the projections of an attention block.
+
+    ``model`` gives the widths; sides are elements.
+    """
     h, queries, values = model.hidden, model.heads * model.head_dim, model.heads * model.values
     output = Matrix("attention output", values, h, "row")
     if model.kv_rank:
@@ -118,7 +121,10 @@ def attention_matrices(model: Model) -> tuple[Matrix, ...]:
 
 def ffn_matrices(model: Model, width: int) -> tuple[Matrix, ...]:
     """Return the matrices of a feed-forward block of an inner width: up (and gate, fused with it),
-    and down."""
+    and down.
+
+    ``model`` gives the outer width, ``width`` is the inner one, in elements; none for 0.
+    """
     if not width:
         return ()
     up = 2 * width if model.gated else width
@@ -134,7 +140,10 @@ def _elements(matrices: tuple[Matrix, ...]) -> int:
 
 @functools.lru_cache(maxsize=512)
 def counts(model: Model) -> Counts:
-    """Count the parameters of each part of a model."""
+    """Count the parameters of each part of a model.
+
+    ``model`` is the whole model; results are numbers of elements.
+    """
     h, norm = model.hidden, model.hidden * (2 if model.norm_bias else 1)
     queries, keys = model.heads * model.head_dim, model.kv_heads * (model.head_dim + model.values)
     vector = model.norms * norm + (2 * model.head_dim if model.qk_norm else 0)
@@ -159,7 +168,10 @@ def counts(model: Model) -> Counts:
 
 
 def parameters(model: Model) -> int:
-    """Return the number of parameters, as published counts count them (tied matrices once)."""
+    """Return the number of parameters, as published counts count them (tied matrices once).
+
+    ``model`` is the whole model.
+    """
     c = counts(model)
     dense = model.layers - model.moe_layers
     attention = c.attention_matrix + c.attention_vector
@@ -174,14 +186,20 @@ def parameters(model: Model) -> int:
 
 def active_parameters(model: Model) -> int:
     """Return the parameters that one token meets: all but the experts that are not chosen for
-    it."""
+    it.
+
+    ``model`` is the whole model.
+    """
     idle = model.moe_layers * (model.experts - model.active_experts) * counts(model).expert_matrix
     return parameters(model) - idle
 
 
 def matrix_parameters(model: Model) -> int:
     """Return the elements of the matrices that one token is multiplied with, the output projection
-    included."""
+    included.
+
+    ``model`` is the whole model.
+    """
     c = counts(model)
     dense = model.layers - model.moe_layers
     experts = c.moe_matrix + model.active_experts * c.expert_matrix
@@ -196,6 +214,8 @@ def forward_FLOPs_per_token(model: Model, sequence: int) -> float:
     Two a matrix element, and for attention 2 s (d_key + d_value) a head and layer, halved because a
     token sees only those before it: 2 s h where heads x d = h (Narayanan et al. 2021 count the full
     square, 4 s h).
+
+    ``model`` gives the matrices, ``sequence`` is tokens.
     """
     attention = model.layers * sequence * model.heads * (model.head_dim + model.values)
     return 2.0 * matrix_parameters(model) + attention
@@ -203,6 +223,9 @@ def forward_FLOPs_per_token(model: Model, sequence: int) -> float:
 
 def training_FLOPs_per_token(model: Model, sequence: int, recompute: str = "none") -> float:
     """Return the FLOPs of training on one token: forward, twice that backward, and once more if all
-    is recomputed."""
+    is recomputed.
+
+    ``model`` gives the matrices, ``sequence`` is tokens, ``recompute`` as in the recipe.
+    """
     passes = 4.0 if recompute == "full" else 3.0
     return passes * forward_FLOPs_per_token(model, sequence)
