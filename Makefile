@@ -58,6 +58,7 @@ schema: setup
 
 bench: setup-dev
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/flows.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

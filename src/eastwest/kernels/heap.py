@@ -24,12 +24,6 @@ def empty_heap(items: int) -> Records:
 
 
 @numba.njit(cache=True)
-def held(h: Records) -> int:
-    """Return how many items are in the heap."""
-    return h.who[-1]
-
-
-@numba.njit(cache=True)
 def earliest(h: Records) -> float:
     """Return the earliest time, inf if there is no item."""
     return h.time[h.who[0]] if h.who[-1] else np.inf
@@ -60,6 +54,14 @@ def pop(h: Records) -> int:
         h.who[0] = h.who[h.who[-1]]
         _sink(h, 0)
     return item
+
+
+@numba.njit(cache=True)
+def clear(h: Records) -> None:
+    """Take all items out."""
+    for item in h.who[: h.who[-1]]:
+        h.place[item] = -1
+    h.who[-1] = 0
 
 
 @numba.njit(cache=True)

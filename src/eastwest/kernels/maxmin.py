@@ -22,7 +22,7 @@ import numba
 import numpy as np
 
 from eastwest.kernels import Floats, Longs, Records
-from eastwest.kernels.heap import earliest, empty_heap, held, pop, set_time
+from eastwest.kernels.heap import clear, earliest, empty_heap, pop, set_time
 
 SLACK = 1e-9  # relative; what rounding may leave of a full link, or of equal levels
 AGAIN = 1e-12  # relative; a link whose level rose by more goes back into the heap
@@ -223,30 +223,37 @@ def _fill(net: Net, links: int) -> None:
     for flow in net.chosen[: net.chosen[-1]]:
         if net.flow.cap[flow] < np.inf:
             set_time(net.heap, base + flow, net.flow.cap[flow] / net.flow.weight[flow])
-    while held(net.heap):
+    rising = net.chosen[-1]
+    while rising:
         level = earliest(net.heap)
         item = pop(net.heap)
         if item < base:
-            _fill_link(net, item, level)
+            rising -= _fill_link(net, item, level)
         elif not net.flow.frozen[item - base]:
             _freeze(net, item - base, level, -1)
+            rising -= 1
+    clear(net.heap)
 
 
 @numba.njit(cache=True)
-def _fill_link(net: Net, link: int, level: float) -> None:
-    """Freeze all whom a link stops at a level, or put it off, if others left it room since."""
+def _fill_link(net: Net, link: int, level: float) -> int:
+    """Freeze all whom a link stops at a level, or put it off, if others left it room since; return
+    how many are frozen."""
     if net.link.demand[link] <= 0.0:
-        return
+        return 0
     now = max(0.0, net.link.left[link]) / net.link.demand[link]
     if now > level * (1.0 + AGAIN):
         set_time(net.heap, link, now)
-        return
+        return 0
+    frozen = 0
     net.link.level[link] = level
     first = net.slot_first[link]
     for slot in range(first, first + net.link.used[link]):
         flow = net.entry.flow[slot]
         if net.flow.chosen[flow] and not net.flow.frozen[flow]:
             _freeze(net, flow, level, link)
+            frozen += 1
+    return frozen
 
 
 @numba.njit(cache=True)
