@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eastwest.kernels
-from eastwest.kernels import heap, maxmin, order
+from eastwest.kernels import heap, maxmin, order, walks
+from eastwest.traffic import csr
 from naive_flows import Flow, max_min
 
 
@@ -107,6 +108,62 @@ def test_every_flow_is_at_its_cap_or_has_a_bottleneck(flows, capacity):
         ]
         bottleneck = net.flow["bottleneck"][i]
         assert rate[i] == pytest.approx(flow.cap) if bottleneck < 0 else bottleneck in held
+
+
+LINKS = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda ends: ends[0] != ends[1]),
+    min_size=1,
+    max_size=25,
+).map(sorted)
+
+
+def hops(links: list[tuple[int, int]], root: int) -> dict[int, int]:
+    """Hops to the root; ways go on through even nodes only."""
+    found = {root: 0}
+    for _ in range(7):
+        for a, b in links:
+            if b in found and (b == root or b % 2 == 0):
+                found[a] = min(found.get(a, 99), found[b] + 1)
+    return found
+
+
+def spread(links: list[tuple[int, int]], source: int, root: int) -> dict[int, float]:
+    """The share of each link if every node hands on equal parts over all that lead nearer."""
+    found, share, carried = hops(links, root), {source: 1.0}, dict[int, float]()
+    for node in sorted(found, key=lambda n: -found[n]):
+        nearer = [
+            i
+            for i, (a, b) in enumerate(links)
+            if a == node and found.get(b, 99) == found[node] - 1 and (b % 2 == 0 or b == root)
+        ]
+        for i in nearer if share.get(node) and node != root else []:
+            carried[i] = share[node] / len(nearer)
+            share[links[i][1]] = share.get(links[i][1], 0.0) + carried[i]
+    return carried
+
+
+@given(LINKS, st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=8))
+@settings(max_examples=200)
+def test_ways_are_the_shortest_and_sprayed_ones_take_equal_shares(links, pairs):
+    pairs.sort(key=lambda pair: pair[1])
+    source, target = (np.array(column) for column in zip(*links, strict=True))
+    number = np.arange(len(links))
+    graph = walks.Graph(
+        source, target, *csr(source, number, 7), *csr(target, number, 7), np.arange(7) % 2 == 0
+    )
+    starts, roots = (np.array(column) for column in zip(*pairs, strict=True))
+    ends = walks.Ends(starts, roots, starts * 7 + roots, roots)
+    for law in (walks.HASH, walks.SHARED_HASH, walks.MODULO, walks.ALL):
+        first, link, share = walks.walk_all(graph, ends, law, 1)
+        for i, (start, root) in enumerate(pairs):
+            row, shares = link[first[i] : first[i + 1]], share[first[i] : first[i + 1]]
+            expected = spread(links, start, root)
+            if law == walks.ALL:
+                assert dict(zip(row.tolist(), shares, strict=True)) == pytest.approx(expected)
+            else:
+                assert len(row) == hops(links, root).get(start, 0)
+                assert set(row.tolist()) <= set(expected)
+                assert shares.tolist() == [1.0] * len(row)
 
 
 def test_kernels_import_nothing_but_numbers_and_each_other():
