@@ -228,6 +228,12 @@ def test_pieces_cover_every_chunk_once(chunks, blocks, channels):
     assert count.max() - count.min() <= 1 + (chunks // blocks + 1) // channels
 
 
+def test_an_algorithm_without_a_schedule_is_named(monkeypatch):
+    monkeypatch.delattr("eastwest.collective.pat.schedule")
+    with pytest.raises(UserError, match=r"pat has no schedule \(its module lacks schedule"):
+        written("pat", "all_gather", Layout.spread(2, 2), 2)
+
+
 def test_what_cannot_be_written_is_refused():
     for arguments, what in (
         (("ring", "all_to_all", Layout.spread(2), 2), "ring does not do all_to_all (it does "),

@@ -293,6 +293,8 @@ def written(
     if operation not in module.OPERATIONS:
         does = ", ".join(module.OPERATIONS)
         raise UserError(f"{algorithm} does not do {operation}", hint=f"it does {does}")
+    if not hasattr(module, "schedule"):
+        raise UserError(f"{algorithm} has no schedule", hint="its module lacks schedule(program)")
     program = Program(operation, layout, chunks, channels, in_place, algorithm)
     module.schedule(program)
     return program.finish()
