@@ -9,7 +9,7 @@ from pathlib import Path
 from eastwest.catalog.load import catalog
 from eastwest.catalog.technology import Technology, technology, technology_ids
 from eastwest.catalog.world import World, shared_nominal
-from eastwest.errors import UserError, unknown_name
+from eastwest.errors import UserError
 from eastwest.formats import read_machine
 from eastwest.formats.machine import Machine
 from eastwest.spec.cluster import parse_cluster
@@ -109,19 +109,23 @@ def _line(key: str, value: object, why: str, indent: str) -> str:
     return f"{indent}{key}: {value}" + (f"  # {why}" if why else "")
 
 
+def _told(kind: str, said: str, device: str, world: World) -> _Part | None:
+    """Return the entry that the user says, or the PCI device tells; None where neither does."""
+    if said:
+        return _Part(catalog().require(kind, said), "")
+    entry = device.replace(":", "-")
+    if world.has("pci-device", entry, kind):
+        return _Part(world.text("pci-device", entry, kind), f"PCI device {device}")
+    return None
+
+
 def _gpu(machine: Machine, said: str, world: World) -> _Part:
     """Return the GPU: as said, as the PCI device tells, or the first with so many NVLinks."""
-    gpus = catalog().ids("gpu")
-    if said:
-        if said not in gpus:
-            raise unknown_name("gpu", said, gpus)
-        return _Part(said, "")
-    device = machine.gpu_device.replace(":", "-")
-    if world.has("pci-device", device, "gpu"):
-        return _Part(world.text("pci-device", device, "gpu"), f"PCI device {machine.gpu_device}")
+    if told := _told("gpu", said, machine.gpu_device, world):
+        return told
     fitting = [
         id
-        for id in gpus
+        for id in catalog().ids("gpu")
         if machine.gpu_nvlinks
         and world.text("gpu", id, "vendor") == "NVIDIA"
         and world.number("gpu", id, "scaleup_links") == machine.gpu_nvlinks
@@ -160,14 +164,8 @@ def _kin(machine: Machine, gpus: list[str], world: World) -> str:
 
 def _nic(machine: Machine, said: str, gpu: str, world: World) -> _Part:
     """Return the NIC: as said, as the PCI device tells, or that of the server most like it."""
-    nics = catalog().ids("nic")
-    if said:
-        if said not in nics:
-            raise unknown_name("nic", said, nics)
-        return _Part(said, "")
-    device = machine.nic_device.replace(":", "-")
-    if world.has("pci-device", device, "nic"):
-        return _Part(world.text("pci-device", device, "nic"), f"PCI device {machine.nic_device}")
+    if told := _told("nic", said, machine.nic_device, world):
+        return told
     if kin := _kin(machine, [gpu], world):
         return _Part(world.text("server", kin, "nic"), f"assumed: that of {kin}")
     raise UserError(
