@@ -469,13 +469,24 @@ def test_drawn_worlds_are_not_kept() -> None:
     assert sum(1 for _ in draw(5 * AT_ONCE)) == 5 * AT_ONCE
 
 
-def test_the_mean_of_many_draws_is_that_of_the_triangle() -> None:
-    # Mean of a triangular distribution: (low + mode + high) / 3.
+def test_half_of_many_draws_are_below_the_central_value_and_each_half_is_a_triangle() -> None:
+    # A triangle that rises from a to b has its mean two thirds of the way.
     fact = catalog().fact("switch", "qm9700", "port_to_port_s")
-    values = [world.number(*fact.key) for world in draw(2000, seed=7)]
-    assert sum(values) / len(values) == pytest.approx(
-        (fact.low + float(fact.value) + fact.high) / 3, rel=0.01
-    )
+    middle = float(fact.value)
+    values = [world.number(*fact.key) for world in draw(4000, seed=7)]
+    below, above = ([v for v in values if (v < middle) is side] for side in (True, False))
+    assert len(below) == pytest.approx(2000, abs=130)
+    assert sum(below) / len(below) == pytest.approx((fact.low + 2 * middle) / 3, rel=0.01)
+    assert sum(above) / len(above) == pytest.approx((fact.high + 2 * middle) / 3, rel=0.01)
+
+
+def test_a_central_value_at_an_end_of_its_range_is_that_of_half_the_worlds() -> None:
+    ends = [f for f in catalog().facts.values() if f.uncertain and f.value in (f.low, f.high)]
+    worlds = list(draw(400, seed=2))
+    assert ends
+    for fact in ends:
+        taken = sum(world.number(*fact.key) == fact.value for world in worlds)
+        assert 150 < taken < 250, fact.key
 
 
 def test_a_world_remembers_what_was_read() -> None:

@@ -1,10 +1,11 @@
 """A world: one consistent choice of a value for each uncertain constant. One idea: models read
 worlds, never ranges.
 
-The nominal world takes the central values. A drawn world takes each uncertain constant from a
-triangular distribution over its range with the mode at the central value: no value outside what the
-sources say, the central one likeliest. The same seed gives the same worlds, whatever is read from
-them and in whatever order.
+The nominal world takes the central values. In drawn worlds each uncertain constant lies below its
+central value in one half and above it in the other, the likelier the nearer, and never outside of
+its range; where the central value is an end of the range, half of the worlds take just that. So the
+nominal world is in the middle of the drawn ones. The same seed gives the same worlds, whatever is
+read from them and in whatever order.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eastwest.catalog.load import Catalog, Fact, catalog
 from eastwest.errors import UserError
+
+Floats = NDArray[np.float64]
 
 AT_ONCE = 100  # worlds drawn together
 
@@ -71,14 +75,22 @@ def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> Iterator[Wo
     """
     facts = facts or catalog()
     uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]
-    low, high, mode = (
-        np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "high", "value")
+    low, middle, high = (
+        np.array([getattr(f, name) for f in uncertain], float) for name in ("low", "value", "high")
     )
     keys, random = [fact.key for fact in uncertain], np.random.default_rng(seed)
     for first in range(0, count, AT_ONCE):
         size = (min(AT_ONCE, count - first), len(uncertain))
-        for row in random.triangular(low, mode, high, size=size).tolist():
+        for row in _spread(random.random(size), low, middle, high).tolist():
             yield World(facts, dict(zip(keys, row, strict=True)))
+
+
+def _spread(share: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
+    """Return the values below which a share of the worlds lies, half of them below the middle."""
+    below = low + (middle - low) * np.sqrt(2 * np.minimum(share, 0.5))
+    above = high - (high - middle) * np.sqrt(2 * np.minimum(1 - share, 0.5))
+    values: Floats = np.where(share < 0.5, below, above)
+    return values
 
 
 @functools.cache

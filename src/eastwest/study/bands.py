@@ -27,6 +27,10 @@ class Band:
     low: float
     high: float
 
+    def holds(self, value: float) -> bool:
+        """Whether a figure is within, but for rounding."""
+        return self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:

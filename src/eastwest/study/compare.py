@@ -84,6 +84,7 @@ def compare(
             *duties(job),
             *wording.refusals(refused),
             *wording.overrides(cluster),
+            *wording.left_out(options, world.used()),
             wording.known_errors(
                 world, region_of(best.situation, world, job.everyone()), job.inputs
             ),

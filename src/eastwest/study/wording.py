@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from eastwest.catalog.load import Fact
 from eastwest.catalog.world import World
 from eastwest.spec.cluster import Cluster
 from eastwest.study import accuracy
@@ -14,6 +15,8 @@ from eastwest.study.run import Job
 from eastwest.training.plan import StepInput
 from eastwest.training.published import region
 from eastwest.units import format_bytes_rate, format_money, format_time
+
+MOST_ENDS = 3  # constants named as one-sided
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,20 @@ def overrides(cluster: Cluster) -> list[str]:
         if isinstance(o.value, float)
         else f"The cluster file sets {'.'.join(o.key)} to {o.value}."
         for o in cluster.overrides
+    ]
+
+
+def left_out(options: Iterable[Option], used: Iterable[Fact]) -> list[str]:
+    """Say of each band that leaves out the step itself which constants' ranges are one-sided."""
+    without = [o for o in options if o.step_band and not o.step_band.holds(o.step_s)]
+    if not without:
+        return []
+    ends = [f for f in used if f.uncertain and f.value in (f.low, f.high)]
+    widest = sorted(ends, key=lambda f: f.low / f.high)[:MOST_ENDS]
+    names = ", ".join(".".join(f.key) for f in widest)
+    return [
+        f"The band of {', '.join(o.label for o in without)} leaves out the step itself: central "
+        f"values stand at an end of their range, such as {names or 'none that is known'}."
     ]
 
 
