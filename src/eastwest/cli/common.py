@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -72,8 +73,16 @@ def chosen_format(form: str, json: bool) -> str:
     return form
 
 
+_PIPED = 10_000  # columns of what is no terminal: more than any table has
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal; None where stdout is none, and nothing is wrapped."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def console(stderr: bool = False) -> Any:
-    """Return a rich console: colour only on a terminal, wide enough for a table when piped."""
+    """Return a rich console: colour only on a terminal, nothing wrapped or left out when piped."""
     from rich.console import Console
 
     class _Piped(Console):
@@ -82,7 +91,7 @@ def console(stderr: bool = False) -> Any:
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return _Piped(
-        stderr=stderr, width=None if terminal else 160, highlight=False, soft_wrap=not terminal
+        stderr=stderr, width=None if terminal else _PIPED, highlight=False, soft_wrap=not terminal
     )
 
 

@@ -22,7 +22,9 @@ def compare(
     technologies: Annotated[
         str,
         typer.Option(
-            "--technologies", metavar="A,B", help="Only these (eastwest facts technology label)."
+            "--technologies",
+            metavar="A,B",
+            help="Only these (eastwest facts technology lists them).",
         ),
     ] = "",
     uncertainty: Annotated[

@@ -3,6 +3,7 @@ and source."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -14,27 +15,36 @@ from eastwest.cli.common import Format, Json, command
 def facts(
     pattern: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATTERN]...", help="Words that kind, name or attribute contain."),
+        typer.Argument(
+            metavar="[WORD]...",
+            help="A kind, the name of an entry, or words that kind, name or fact contain.",
+        ),
     ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Add each fact's source, and whether it was checked.")
+    ] = False,
     format: Format = "table",
     json: Json = False,
 ) -> None:
-    """List catalog facts: value, range, unit and source.
+    """List the kinds of the catalog, a kind's entries, or an entry's facts.
 
-    Examples: eastwest facts qm9700 · eastwest facts gpu h100 · eastwest facts price --format csv
+    With --format json, csv or md every fact that matches, with all that is known of it.
+
+    Examples: eastwest facts server · eastwest facts dgx-h100 --sources · eastwest facts price
+    --format csv
     """
     from eastwest.catalog.load import catalog
-    from eastwest.cli.common import chosen_format, emit
-    from eastwest.errors import UserError, nearest
-    from eastwest.study.facts import facts_table
+    from eastwest.cli.common import chosen_format, emit, terminal_width
+    from eastwest.study.facts import entries_table, facts_table, find, kinds_table, lines
 
-    form = chosen_format(format, json)
-    words = " ".join(pattern or [])
-    found = list(catalog().search(words))
-    if not found:
-        names = {fact.id for fact in catalog().facts.values()}
-        close = nearest(words, names)
-        raise UserError(
-            f"no fact matches '{words[:80]}'", hint=f"did you mean '{close}'?" if close else ""
-        )
-    emit([facts_table(found)], form)
+    form, known, words = chosen_format(format, json), catalog(), " ".join(pattern or [])
+    if form != "table":
+        emit([facts_table(find(words, known))], form)
+    elif not words:
+        emit([kinds_table(known)], form)
+    elif words in known.entries and not sources:
+        emit([entries_table(known, words)], form)
+    else:
+        text = "\n".join(lines(find(words, known), terminal_width(), sources))
+        more = "" if sources else "--sources adds where each comes from.\n"
+        sys.stdout.write(f"{text}\n{more}")

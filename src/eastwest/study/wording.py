@@ -35,13 +35,28 @@ class Tie:
 def cluster_line(job: Job) -> str:
     """Return the model, the GPUs and servers, the layout and the batch in one line."""
     cluster, world = job.cluster, job.world
-    gpu = world.text("gpu", world.text("server", cluster.server, "gpu"), "name")
-    server, recipe = world.text("server", cluster.server, "name"), job.inputs.recipe
+    gpu = _brief(world.text("gpu", world.text("server", cluster.server, "gpu"), "name"))
+    server = _counted(_brief(world.text("server", cluster.server, "name")), cluster.servers)
+    recipe = job.inputs.recipe
     return (
-        f"{job.inputs.model.name} on {cluster.total_gpus():,} {gpu} in {cluster.servers:,} "
-        f"{server} · {job.inputs.layout} · {recipe.global_batch:,} sequences of "
+        f"{job.inputs.model.name} on {cluster.total_gpus():,} {gpu} in {server} "
+        f"· {job.inputs.layout} · {recipe.global_batch:,} sequences of "
         f"{recipe.sequence:,}"
     )
+
+
+def _brief(name: str) -> str:
+    """Return a catalog name without what it adds in brackets."""
+    return name.partition(" (")[0]
+
+
+def _counted(server: str, count: int) -> str:
+    """Return so many servers: ``128 NVIDIA DGX H100``, ``16 GB200 NVL72 compute trays``, ``4
+    servers (PCIe server, 8 A100)``."""
+    if "," in server:
+        return f"{count:,} server{'s' * (count != 1)} ({server})"
+    plural = "s" if count != 1 and server.rpartition(" ")[2].islower() else ""
+    return f"{count:,} {server}{plural}"
 
 
 def choice(job: Job, best: Option, foil: Option | None) -> str:
