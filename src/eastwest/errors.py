@@ -54,7 +54,13 @@ class InternalError(EastwestError):
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the valid name nearest to a misspelt one, or None if none resembles it."""
+    """Return the valid name nearest to a misspelt one, or None if none resembles it.
+
+    Parameters
+    ----------
+    name : as it was written.
+    names : the valid ones.
+    """
     folded = {n.lower().replace("_", "-"): n for n in names}
     wanted = name.lower().replace("_", "-")
     if wanted in folded:
@@ -64,7 +70,14 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> UserError:
-    """Build the error for a name that is not among the valid ones, with the nearest shown."""
+    """Build the error for a name that is not among the valid ones, with the nearest shown.
+
+    Parameters
+    ----------
+    kind : what is named, for the message, such as ``switch``.
+    name : as it was written.
+    names : the valid ones.
+    """
     valid = sorted(names)
     close = nearest(name, valid)
     shown = (

@@ -21,7 +21,13 @@ _inputs: ContextVar[set[tuple[int, int] | None] | None] = ContextVar("inputs", d
 
 def read_text(path: str | Path, kind: str = "file") -> str:
     """Return a text file's content. Raises UserError if it cannot be read, is no text, or is
-    absurdly large."""
+    absurdly large.
+
+    Parameters
+    ----------
+    path : of the file.
+    kind : what it is, for messages, such as ``cluster file``.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_INPUT_BYTES + 1)
@@ -78,6 +84,11 @@ def write_text(path: str | Path, text: str) -> None:
     A link's target is what is written; a device or a pipe is written to, never replaced.
     Raises UserError if the file is an input (:func:`inputs_kept`) or the folder does not take it;
     an existing file then stays as it was.
+
+    Parameters
+    ----------
+    path : of the file.
+    text : all of its content.
     """
     check_output(path)
     try:

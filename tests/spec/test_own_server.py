@@ -74,7 +74,7 @@ def test_defaults_of_a_server_keep_their_range_and_are_drawn_in_worlds() -> None
     memory = [
         world.number("server", found.server, "memory_Bps") for world in draw(9, 1, found.facts())
     ]
-    assert len(set(memory)) == 9
+    assert len(set(memory)) > 3  # half of the worlds are at the end where the default stands
     said = cluster("{gpu: l40s, gpus: 8, nics: 1, nic: cx6-dx, memory_rate: 100GB/s}")
     assert not said.facts().fact("server", said.server, "memory_Bps").uncertain
 

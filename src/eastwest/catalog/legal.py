@@ -71,6 +71,10 @@ def attribute(kind: str, name: str) -> Attribute:
     """Return what is declared of an attribute.
 
     Raises InternalError for one that is not: every attribute needs its row.
+
+    Parameters
+    ----------
+    kind, name : of the fact, such as ``switch`` and ``port_Bps``.
     """
     found = _found(kind, name)
     if found is None:

@@ -67,14 +67,25 @@ class Catalog:
         return self.entries[kind]
 
     def require(self, kind: str, id: str) -> str:
-        """Return the entry's id, or raise UserError with the nearest valid one."""
+        """Return the entry's id, or raise UserError with the nearest valid one.
+
+        Parameters
+        ----------
+        kind : the kind of entry, such as ``switch``.
+        id : the entry's name.
+        """
         if id not in self.entries[kind]:
             raise unknown_name(kind, id, self.entries[kind])
         return id
 
     def fact(self, kind: str, id: str, attribute: str) -> Fact:
-        """Return a fact. Raises UserError for an unknown entry, InternalError for a missing
-        attribute."""
+        """Return a fact. Raises UserError for an unknown entry or an attribute that it does not
+        have.
+
+        Parameters
+        ----------
+        kind, id, attribute : of the fact, such as ``switch``, ``qm9700``, ``radix``.
+        """
         found = self.facts.get((kind, id, attribute))
         if found is None:
             self.require(kind, id)
@@ -84,7 +95,12 @@ class Catalog:
         return found
 
     def has(self, kind: str, id: str, attribute: str) -> bool:
-        """Whether the fact is known."""
+        """Whether the fact is known.
+
+        Parameters
+        ----------
+        kind, id, attribute : of the fact.
+        """
         return (kind, id, attribute) in self.facts
 
     def search(self, pattern: str) -> Iterator[Fact]:
@@ -138,6 +154,14 @@ def parse_fact(kind: str, row: dict[str, str], where: str) -> Fact:
 
     Properties, checked in this order: the unit, source and mark are given; a range holds the value;
     numbers are finite.
+
+    Parameters
+    ----------
+    kind : the file's name, which is the kind of its entries.
+    row : the cells by column (``COLUMNS``), as text.
+    where : file and line, for messages.
+
+    Raises InternalError for a row that breaks a property.
     """
     value = _number(row["value"])
     low, high = _number(row["low"] or row["value"]), _number(row["high"] or row["value"])

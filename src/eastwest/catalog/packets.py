@@ -84,13 +84,27 @@ class PacketFormat:
 
 
 def link_layer(world: World, switch: str) -> LinkLayer:
-    """Return what a switch speaks; those for management and for scale-up speak Ethernet."""
+    """Return what a switch speaks; those for management and for scale-up speak Ethernet.
+
+    Parameters
+    ----------
+    world : the constants.
+    switch : an entry of the catalog.
+
+    Raises UserError for an unknown switch.
+    """
     said = world.text("switch", switch, "technology")
     return LinkLayer(said) if said in set(LinkLayer) else LinkLayer.ETHERNET
 
 
 def packet_format(world: World, id: str) -> PacketFormat:
-    """Return one format. Raises UserError with the nearest name."""
+    """Return one format. Raises UserError with the nearest name.
+
+    Parameters
+    ----------
+    world : the constants.
+    id : an entry of the kind ``packet``.
+    """
     world.catalog.require("packet", id)
 
     def number(attribute: str) -> int:

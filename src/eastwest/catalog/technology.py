@@ -75,7 +75,13 @@ def technology_ids(world: World) -> tuple[str, ...]:
 
 
 def technology(world: World, id: str) -> Technology:
-    """Return one technology. Raises UserError with the nearest name."""
+    """Return one technology. Raises UserError with the nearest name.
+
+    Parameters
+    ----------
+    world : the constants.
+    id : an entry of the kind ``technology``.
+    """
     world.catalog.require("technology", id)
 
     def text(attribute: str) -> str:
@@ -108,7 +114,13 @@ def technology(world: World, id: str) -> Technology:
 
 
 def words(world: World, network: Network) -> tuple[str, ...]:
-    """Return the words that a cluster file may say for one of its networks, each once."""
+    """Return the words that a cluster file may say for one of its networks, each once.
+
+    Parameters
+    ----------
+    world : the constants.
+    network : which of a cluster's networks.
+    """
     return tuple(
         dict.fromkeys(
             word
@@ -120,7 +132,13 @@ def words(world: World, network: Network) -> tuple[str, ...]:
 
 
 def named(world: World, word: str) -> tuple[Technology, ...]:
-    """Return the technologies that a cluster file can mean by a word; none if it is unknown."""
+    """Return the technologies that a cluster file can mean by a word; none if it is unknown.
+
+    Parameters
+    ----------
+    world : the constants.
+    word : as a cluster file says it, such as ``roce``.
+    """
     return tuple(
         technology(world, id)
         for id in technology_ids(world)
@@ -133,6 +151,13 @@ def meant(world: World, word: str, gpudirect: bool, rate_Bps: float) -> Technolo
     rate of a NIC's port.
 
     Raises UserError if the catalog has none.
+
+    Parameters
+    ----------
+    world : the constants.
+    word : as a cluster file says it.
+    gpudirect : whether NICs reach GPU memory themselves.
+    rate_Bps : of a NIC's port, one way.
     """
     fitting = [t for t in named(world, word) if t.gpudirect == gpudirect]
     if not fitting:

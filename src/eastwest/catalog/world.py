@@ -38,7 +38,13 @@ class World:
     _used: dict[tuple[str, str, str], Fact] = field(default_factory=dict, repr=False)
 
     def number(self, kind: str, id: str, attribute: str) -> float:
-        """Return a number. Raises UserError if the entry or the attribute is unknown or is text."""
+        """Return a number. Raises UserError if the entry or the attribute is unknown or is text.
+
+        Parameters
+        ----------
+        kind, id, attribute : of the fact; its value is in the unit that the attribute's name ends
+            in.
+        """
         key = (kind, id, attribute)
         fact = self._used.get(key)
         if fact is None:
@@ -49,13 +55,25 @@ class World:
         return value
 
     def text(self, kind: str, id: str, attribute: str) -> str:
-        """Return a text fact, such as the GPU of a server."""
+        """Return a text fact, such as the GPU of a server.
+
+        Parameters
+        ----------
+        kind, id, attribute : of the fact.
+
+        Raises UserError if the entry or the attribute is unknown.
+        """
         fact = self.catalog.fact(kind, id, attribute)
         self._used[fact.key] = fact
         return str(fact.value)
 
     def has(self, kind: str, id: str, attribute: str) -> bool:
-        """Whether the fact is known in this world."""
+        """Whether the fact is known in this world.
+
+        Parameters
+        ----------
+        kind, id, attribute : of the fact.
+        """
         return self.catalog.has(kind, id, attribute)
 
     def used(self) -> list[Fact]:
@@ -72,6 +90,12 @@ def draw(count: int, seed: int = 0, facts: Catalog | None = None) -> Iterator[Wo
     """Draw ``count`` worlds, one after the other; the same seed gives the same worlds to the bit.
 
     They are drawn by the hundred, so that a hundred thousand take no more memory than that.
+
+    Parameters
+    ----------
+    count : how many worlds.
+    seed : of the draw.
+    facts : the catalog whose ranges count; the package's own if left out.
     """
     facts = facts or catalog()
     uncertain = [fact for _, fact in sorted(facts.facts.items()) if fact.uncertain]

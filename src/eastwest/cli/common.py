@@ -62,7 +62,13 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def chosen_format(form: str, json: bool) -> str:
-    """Return the output format, or raise UserError for an unknown one."""
+    """Return the output format, or raise UserError for an unknown one.
+
+    Parameters
+    ----------
+    form : what ``--format`` says.
+    json : whether ``--json`` stands, which goes before.
+    """
     from eastwest.errors import unknown_name
     from eastwest.table import FORMATS
 

@@ -344,7 +344,13 @@ class Cluster(Section):
 
     def where(self, path: str, at_key: bool = False) -> str:
         """Return ``file:line:column: key.path`` of a key path such as
-        ``networks.compute.topology``."""
+        ``networks.compute.topology``.
+
+        Parameters
+        ----------
+        path : the keys joined by dots; empty for the file itself.
+        at_key : whether the key is meant instead of its value.
+        """
         return self._marks.where(tuple(path.split(".")) if path else (), at_key)
 
     def with_line(self, error: UserError) -> UserError:
@@ -390,7 +396,13 @@ def compute_keys() -> dict[str, str]:
 
 
 def config_path(model: str, file: str) -> FilePath | None:
-    """Return the path that a job's model names, or None if it names a model of the catalog."""
+    """Return the path that a job's model names, or None if it names a model of the catalog.
+
+    Parameters
+    ----------
+    model : what ``job.model`` says.
+    file : the cluster file's path, from whose folder the model's is meant.
+    """
     if "/" in model or model.endswith(".json"):
         return FilePath(file).parent / model
     return None
@@ -404,7 +416,13 @@ def _facts(own: tuple[Fact, ...], overrides: tuple[Override, ...]) -> Catalog:
 
 def load_cluster(path: str | FilePath, overlays: Sequence[str | FilePath] = ()) -> Cluster:
     """Read and check a cluster file, with entries of overlay files beside the catalog's. Raises
-    UserError with all that is wrong in it."""
+    UserError with all that is wrong in it.
+
+    Parameters
+    ----------
+    path : of the cluster file.
+    overlays : files with entries of one's own.
+    """
     return parse_cluster(read_text(path, "cluster file"), str(path), overlays)
 
 
@@ -412,7 +430,16 @@ def parse_cluster(
     text: str, name: str = "cluster.yaml", overlays: Sequence[str | FilePath] = ()
 ) -> Cluster:
     """Read and check the text of a cluster file; ``name`` stands in messages, and paths are
-    relative to it."""
+    relative to it.
+
+    Parameters
+    ----------
+    text : the content of a cluster file.
+    name : stands for the file in messages.
+    overlays : files with entries of one's own.
+
+    Raises SpecError with all that is wrong, each with its line.
+    """
     facts = with_overlays(catalog(), tuple(str(file) for file in overlays))
     marked = load(text, name)
     values, collector = dict(marked.value), Collector(marked.marks)

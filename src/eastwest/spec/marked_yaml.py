@@ -73,7 +73,13 @@ class Marked:
 
 def load(text: str, name: str) -> Marked:
     """Read one mapping with its marks. Raises UserError with ``name:line:column`` for everything
-    else."""
+    else.
+
+    Parameters
+    ----------
+    text : YAML whose top is a mapping.
+    name : stands for the file in messages.
+    """
     lines = tuple(printable(line) for line in _BREAK.split(text))
     marks = Marks(name, lines)
     if len(text) > LARGEST_CHARACTERS:
@@ -95,7 +101,16 @@ def load(text: str, name: str) -> Marked:
 
 
 def fail(marks: Marks, mark: Mark | None, what: str, hint: str = "", path: Path = ()) -> UserError:
-    """Build an error at a mark, with the line shown beneath."""
+    """Build an error at a mark, with the line shown beneath.
+
+    Parameters
+    ----------
+    marks : of the file.
+    mark : the place.
+    what : what is wrong there.
+    hint : what to do about it; may be empty.
+    path : the keys that lead there.
+    """
     return SpecError(
         (Problem(what, place(marks.name, mark, show_path(path)), hint, mark, marks.excerpt(mark)),)
     )

@@ -35,7 +35,13 @@ class Marks:
 
     def mark(self, path: Path, at_key: bool = False) -> Mark | None:
         """Return the mark of a path's value (or key), or of the nearest key above it that stands in
-        the file."""
+        the file.
+
+        Parameters
+        ----------
+        path : keys and list positions from the top.
+        at_key : whether the key is meant instead of its value.
+        """
         first = self.keys.get(path) if at_key else self.values.get(path)
         while first is None and len(path) > 1:
             path = path[:-1]
@@ -43,7 +49,13 @@ class Marks:
         return first
 
     def where(self, path: Path, at_key: bool = False) -> str:
-        """Return ``file:line:column: key.path``."""
+        """Return ``file:line:column: key.path``.
+
+        Parameters
+        ----------
+        path : keys and list positions from the top.
+        at_key : whether the key is meant instead of its value.
+        """
         return place(self.name, self.mark(path, at_key), show_path(path))
 
     def excerpt(self, mark: Mark | None) -> str:
@@ -71,7 +83,14 @@ def printable(text: str) -> str:
 
 
 def place(name: str, mark: Mark | None, path: str) -> str:
-    """Write ``file:line:column: key.path``, without what is not known."""
+    """Write ``file:line:column: key.path``, without what is not known.
+
+    Parameters
+    ----------
+    name : of the file.
+    mark : line and column, if known.
+    path : keys and list positions from the top.
+    """
     start = f"{name}:{mark.line}:{mark.column}" if mark else name
     return f"{start}: {path}" if path else start
 

@@ -45,6 +45,14 @@ def check_names(
     catalog.
 
     Looks at the plain values, so that it works whatever else is wrong in the file.
+
+    Parameters
+    ----------
+    values : the whole file as plain values.
+    overrides : what its ``overrides:`` were read to.
+    collector : takes what is wrong.
+    config_path : tells which file a model's name means, None for the catalog's own.
+    facts : the catalog with the file's own entries.
     """
     for path, kind in NAMES:
         name = _at(values, path)

@@ -44,7 +44,16 @@ def read_overrides(
     facts: Catalog | None = None,
 ) -> tuple[Override, ...]:
     """Read the mapping ``kind.id.attribute: value`` against a catalog (the package's if left out);
-    mistakes go to the collector, or are raised without one."""
+    mistakes go to the collector, or are raised without one.
+
+    Parameters
+    ----------
+    values : facts and their values, as they stand in the file.
+    collector : takes what is wrong.
+    facts : the catalog that the keys mean.
+
+    Raises UserError for the first mistake where there is no collector.
+    """
     facts, found = facts or catalog(), dict[tuple[str, str, str], Override]()
     for key, value in values.items():
         fact = None
@@ -67,6 +76,11 @@ def find(key: str, facts: Catalog) -> Fact:
 
     ``switch.qm9700.price_USD`` also finds the price list's ``price.qm9700.price_USD``; the kind may
     be left out where one fact only is meant.
+
+    Parameters
+    ----------
+    key : ``kind.name.attribute``, or without the kind.
+    facts : the catalog that is searched.
     """
     kind, _, rest = key.partition(".")
     known = kind in facts.entries
@@ -103,6 +117,12 @@ def read_value(fact: Fact, value: object, facts: Catalog) -> float | str:
 
     Raises UserError, saying what was expected, for what the attribute cannot be
     (:mod:`eastwest.catalog.legal`).
+
+    Parameters
+    ----------
+    fact : the one that stands in the catalog, which has the unit.
+    value : as YAML has it.
+    facts : the catalog whose entries a text may name.
     """
     declared = attribute(fact.kind, fact.attribute)
     if isinstance(value, bool):

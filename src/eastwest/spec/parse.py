@@ -35,6 +35,16 @@ def parse(
 
     ``siblings`` are other keys that are valid beside them, for suggestions. Raises SpecError with
     every mistake.
+
+    Parameters
+    ----------
+    model : the pydantic model.
+    values : plain values by key.
+    marks : where each key stands.
+    where : key path of the mapping, joined by dots.
+    siblings : keys that stand beside and are no mistake, with what they mean.
+
+    Raises SpecError with all that is wrong.
     """
     base: Path = tuple(where.split(".")) if where else ()
     collector = Collector(marks)

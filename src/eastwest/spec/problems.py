@@ -68,14 +68,28 @@ class Collector:
         return any(where in places for where, _ in self.problems)
 
     def add(self, path: Path, what: str, hint: str = "", at_key: bool = False) -> None:
-        """Note a mistake at a key path."""
+        """Note a mistake at a key path.
+
+        Parameters
+        ----------
+        path : keys that lead to the mistake.
+        what : what is wrong and what was expected.
+        hint : what to do about it; may be empty.
+        at_key : whether the key is wrong instead of its value.
+        """
         mark = self.marks.mark(path, at_key)
         self._note(
             Problem(what, self.marks.where(path, at_key), hint, mark, self.marks.excerpt(mark))
         )
 
     def take(self, path: Path, error: UserError) -> None:
-        """Note what another part refused, at a key path unless it names a place itself."""
+        """Note what another part refused, at a key path unless it names a place itself.
+
+        Parameters
+        ----------
+        path : keys that lead to what was refused.
+        error : what the other part raised.
+        """
         if isinstance(error, SpecError):
             for problem in error.problems:
                 self._note(problem)
@@ -95,7 +109,13 @@ class Collector:
 
 
 def located(error: UserError, marks: Marks) -> Problem:
-    """Return an error that names ``file:line:column`` as a problem that also shows the line."""
+    """Return an error that names ``file:line:column`` as a problem that also shows the line.
+
+    Parameters
+    ----------
+    error : names ``file:line:column`` as its place.
+    marks : of that file.
+    """
     rest = error.where.removeprefix(f"{marks.name}:").split(":")
     mark = None
     if (

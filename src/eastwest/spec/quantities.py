@@ -29,7 +29,13 @@ _RATIO_SCHEMA = {
 
 
 def custom(what: str, hint: str = "") -> PydanticCustomError:
-    """Build an error that pydantic carries to the list of problems: our words, and what to do."""
+    """Build an error that pydantic carries to the list of problems: our words, and what to do.
+
+    Parameters
+    ----------
+    what : what is wrong and what was expected.
+    hint : what to do about it; may be empty.
+    """
     return PydanticCustomError("eastwest", "{what}", {"what": what, "hint": hint})
 
 
@@ -60,7 +66,14 @@ def describe(value: object) -> str:
 
 
 def quantity(parse: Callable[[str], float], low: str, high: str, example: str) -> BeforeValidator:
-    """Return a validator for a string with its unit, between two such strings inclusive."""
+    """Return a validator for a string with its unit, between two such strings inclusive.
+
+    Parameters
+    ----------
+    parse : reads the text into base units; raises UserError.
+    low, high : the bounds, with their units, both included.
+    example : a value that is right, for messages.
+    """
 
     def read(value: Any) -> float:
         if not isinstance(value, str):
